@@ -52,7 +52,14 @@ struct eng_test_faults {
     uint32_t late_us;
 };
 
+/* A pool of a Ceph cluster as the store. */
+struct eng_rados {
+    const char *conf, *pool; /* path of ceph.conf; the pool's name */
+    uint64_t split_keys;     /* a shard with more keys splits; 0: the default */
+};
+
 struct eng_options {
+    const struct eng_rados *rados; /* keeps rows and named records there, and nothing in data_dir; NULL: no */
     const char *data_dir; /* NULL: the memory store */
     enum eng_durability durability;
     /* open a store that is damaged in front of acknowledged rows, and lose the rows behind the
@@ -79,6 +86,8 @@ void eng_close(struct eng *eng);
  * commit of writes to a locked partition fails with ERR_WRITE_TIMEOUT, write type CAS, if another
  * engine has committed such writes since the lock was taken. */
 bool eng_one_writer(const struct eng *eng);
+/* Whether reads and writes wait for other machines, so that no statement runs on an event loop. */
+bool eng_is_remote(const struct eng *eng);
 
 /* ---- addresses ---- */
 

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "engine/engine.h"
 #include "engine/kv.h"
 #include "engine/row.h"
 #include "engine/tier.h"
@@ -103,6 +104,10 @@ enum store_offers {
     /* Its engine is its only writer, and may prove things from memory. Otherwise a write that
      * depends on a read carries the partition's ballot as its condition. */
     STORE_ONE_WRITER = 1,
+    /* Every call waits for other machines: reads in the cache tier are incomplete, and commits without
+     * patience are ENG_BUSY. It keeps named records and whole tables itself (the functions at the
+     * end of struct store_ops). */
+    STORE_REMOTE = 2,
 };
 
 struct store_ops {
@@ -130,6 +135,15 @@ struct store_ops {
      * of a group to one partition are written atomically. A conditional write also changes the
      * partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);
+
+    /* Of a remote store; else NULL. As eng_meta_write, eng_meta_scan and eng_each_stored. */
+    int (*meta_write)(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e);
+    int (*meta_scan)(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e);
+    /* Calls fn after a change, until the store is closed. Once. */
+    int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
+    int (*each_stored)(struct store *s, eng_stored_fn fn, void *arg, struct err *e);
+    /* Removes all records of a table. */
+    int (*drop)(struct store *s, uint32_t table, struct err *e);
 };
 
 /* The front of an engine: what it knows in this process, whatever its store. */

@@ -9,7 +9,8 @@
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct eng_options o = {.data_dir = s->data_dir,
+    struct eng_options o = {.rados = s->store == STORE_RADOS ? &s->rados : NULL,
+                            .data_dir = s->data_dir,
                             .durability = s->durability,
                             .cut_damage = s->cut_damage,
                             .reclaim_rows_per_second = s->reclaim_rate,

@@ -59,6 +59,7 @@ static const struct choice {
     {CONFIG_TLS_CLIENT_CERT, FIELD(tls.client_cert),
      {{"none", NP_CLIENT_CERT_NONE}, {"optional", NP_CLIENT_CERT_OPTIONAL}, {"required", NP_CLIENT_CERT_REQUIRED}}},
     {CONFIG_SIZE_MODEL, FIELD(size_model), {{"documented-2022", SIZE_DOCUMENTED_2022}, {"current", SIZE_CURRENT}}},
+    {CONFIG_STORE, FIELD(store), {{"local", STORE_LOCAL}, {"rados", STORE_RADOS}}},
     {CONFIG_DURABILITY, FIELD(durability), {{"fsync", ENG_FSYNC}, {"periodic", ENG_PERIODIC}, {"none", ENG_NONE}}},
     {CONFIG_ON_DAMAGE, FIELD(cut_damage), {{"refuse", false}, {"cut", true}}},
     {CONFIG_CAPACITY_PAYLOAD, FIELD(capacity_payload),
@@ -212,6 +213,13 @@ static void read_node(struct settings *s, const struct config *c) {
     };
 }
 
+/* A worker waits for the answers of a remote store, and uses no processor meanwhile. */
+static void more_workers(struct settings *s) {
+    enum { REMOTE_WORKERS = 64 };
+    if (!s->workers[WORK_READ]) s->workers[WORK_READ] = REMOTE_WORKERS;
+    if (!s->workers[WORK_UPDATE]) s->workers[WORK_UPDATE] = REMOTE_WORKERS;
+}
+
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     enum { ACCOUNT_DIGITS = 12 };
     /* In milliseconds. The Java driver waits until no schema event has come for one second, and
@@ -246,6 +254,8 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
         return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
+    s->rados = (struct eng_rados){.conf = c->values[CONFIG_RADOS_CONF], .pool = c->values[CONFIG_RADOS_POOL]};
+    if (s->store == STORE_RADOS) more_workers(s);
     const char *account = c->values[CONFIG_ACCOUNT];
     if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)
         return err_set(e, ERR_CONFIG, "--account must be a number of twelve digits, not '%s'", account);

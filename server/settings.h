@@ -14,6 +14,8 @@ enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: a signature or a p
 struct settings { /* texts belong to the config */
     const struct config *config; /* for system_views.settings; NULL: that shows none */
     const char *data_dir; /* NULL: data is kept in memory */
+    enum { STORE_LOCAL, STORE_RADOS } store;
+    struct eng_rados rados;
     const char *listen;
     uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
     struct http_hosts http_hosts;

@@ -13,6 +13,7 @@
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release server, and in one on the sanitised
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and kill -9;
 #                  integration:tls is one file of them
+#     rados        the store on Ceph: on one OSD in memory, and under a model while OSDs of three are killed; installs Ceph's packages
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
@@ -29,7 +30,7 @@ merge=(layers unit threads replay conformance integration)
 case "${*:-merge}" in
     merge) steps=("${merge[@]}") ;;
     quick) steps=(layers unit conformance:keyspaces integration:python_driver) ;;
-    all) steps=("${merge[@]}" mutants conformance:sanitised integration_asan integration_tsan source) ;;
+    all) steps=("${merge[@]}" mutants rados conformance:sanitised integration_asan integration_tsan source) ;;
     *) steps=("$@") ;;
 esac
 hang=3600 # seconds after which a part is said to hang
@@ -179,6 +180,10 @@ step_integration() {
 }
 step_integration_asan() { "$0" --preset asan integration && count "integration asan" 1 0 0 0 || count "integration asan" 0 1 0 0; }
 step_integration_tsan() { "$0" --preset tsan integration && count "integration tsan" 1 0 0 0 || count "integration tsan" 0 1 0 0; }
+step_rados() {
+    python3 tests/rados/cluster.py install && build_preset "$preset" rados_test_store rados_test_engine rados_stress || { count "rados (build)" 0 1 0 0; return; }
+    counted rados timeout $hang /usr/bin/python3 tests/rados/run.py --build "build/$preset"
+}
 step_source() {
     install_packages_of release-source && build_preset release-source && build_preset release tallyd tally || { count "source (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt

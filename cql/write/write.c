@@ -312,7 +312,7 @@ static enum cql_outcome run(struct write *w) {
     r->answer.write_type = write_type(w);
     if (plan_of(w, 0)->table->virt) return check_level(w) ? CQL_FAILED : virtual_write_run(r, w->items, w->n);
     r->answer.work_class = WORK_UPDATE;
-    if (w->locked && !r->blocking && !is_short(w)) return CQL_OFFLOAD;
+    if (!r->blocking && (eng_is_remote(r->db->options.eng) || (w->locked && !is_short(w)))) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
     if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;

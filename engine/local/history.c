@@ -173,6 +173,8 @@ static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) 
 }
 
 int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
+    if (eng_is_remote(eng))
+        return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
     struct engi_history *h = find(eng, history, true);
     if (!h) return err_nomem(e);
     if (clear_log(eng, history, e) || clear_base(eng, history, e)) return -1;

@@ -25,6 +25,7 @@ static int meta_add(struct eng *eng, struct kv_batch *b, const struct eng_meta_c
 }
 
 int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    if (eng_is_remote(eng)) return eng->store.ops->meta_write(&eng->store, n, changes, e);
     const struct kv_ops *ops = eng->kv->ops;
     struct kv_batch *b = ops->batch_new(eng->kv);
     int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
@@ -60,6 +61,7 @@ static int meta_item(void *arg, struct slice key, struct slice value, struct err
 }
 
 int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
+    if (eng_is_remote(eng)) return eng->store.ops->meta_scan(&eng->store, prefix, fn, arg, e);
     struct meta_scan s = {.prefix = prefix, .fn = fn, .arg = arg};
     struct buf from;
     uint8_t to[4];
@@ -90,6 +92,7 @@ int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) 
     eng->watches = watches || fn;
     engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
     if (watches || !fn) return 0;
+    if (eng_is_remote(eng)) return eng->store.ops->meta_watch(&eng->store, pass_notice, eng, e);
     store_u32(from, ENGI_TABLE_META);
     store_u32(to, ENGI_TABLE_META + 1);
     return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), pass_notice, eng, e);

@@ -15,6 +15,7 @@
 #include "engine/local/table.h"
 #include "engine/local/write.h"
 #include "engine/memory/several.h"
+#include "engine/rados/store.h"
 #include "engine/rows/key.h"
 
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -92,8 +93,10 @@ int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
 }
 
 bool eng_one_writer(const struct eng *eng) { return eng->store.ops->offers & STORE_ONE_WRITER; }
+bool eng_is_remote(const struct eng *eng) { return eng->store.ops->offers & STORE_REMOTE; }
 
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    if (eng_is_remote(eng)) return err_invalid(e, "Backups of a Ceph cluster are made with Ceph's own means");
     engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_rdlock(&eng->whole);
     engi_order_holds(ENGI_RANK_STORE, 0);
@@ -132,7 +135,7 @@ static const struct store_ops local_store = {
 static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
     if (o->copy_of) return o->copy_of->kv->ops->checkpoint(o->copy_of->kv, kv, e);
     if (o->beside) return kv_memory_share(o->beside->kv, kv, e);
-    return o->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
+    return kv->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
 }
 
 /* Opens the two caches. Without memory for one of them, the engine works without it. */
@@ -140,6 +143,17 @@ static void open_row_cache(struct eng *eng, size_t bytes) {
     size_t for_ranges = bytes / ENGI_RANGE_CACHE_SHARE;
     eng->row_cache = bytes ? engi_row_cache_new(bytes - for_ranges) : NULL;
     eng->range_cache = engi_range_cache_new(for_ranges);
+}
+
+static int open_rados(struct eng *eng, const struct eng_rados *o, struct err *e) {
+    struct rados_options options = {.pool = {.conf = o->conf, .pool = o->pool}, .split_keys = o->split_keys};
+    return rados_store_init(&eng->store, &options, e);
+}
+
+/* The store that the rows see, when it is not eng->kv itself. */
+static int open_store(struct eng *eng, const struct eng_options *o, bool several, struct err *e) {
+    if (o->rados) return open_rados(eng, o->rados, e);
+    return several ? several_init(&eng->store, eng->kv, o->faults, e) : 0;
 }
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) {
@@ -164,7 +178,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_init(&eng->named_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
-    struct kv_options kv = {.data_dir = o->data_dir,
+    struct kv_options kv = {.data_dir = o->rados ? NULL : o->data_dir,
                             .shared = o->shared,
                             .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .write_through = o->durability != ENG_FSYNC,
@@ -177,12 +191,12 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .prefix_len = engi_prefix_len,
                             .near_len = ENGI_KEY_NEAR,
                             .filter = engi_purge};
-    bool several = o->shared || o->beside;
+    bool several = o->shared || o->beside || o->rados;
     if (several) kv.filter = NULL; /* what may be purged is known only to a store's one writer */
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
     if (!several) open_row_cache(eng, o->row_cache_bytes);
-    int rc = !eng->kv || (several && several_init(&eng->store, eng->kv, o->faults, e)) || engi_load_marks(eng, e) ||
+    int rc = !eng->kv || open_store(eng, o, several, e) || engi_load_marks(eng, e) ||
              engi_commit_start(eng, e);
     if (!rc) engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
     if (!rc && !engi_reclaim_start(eng, e)) return eng;
@@ -194,7 +208,8 @@ void eng_close(struct eng *eng) {
     engi_reclaim_stop(eng);
     if (eng->commit.running) engi_commit_stop(eng);
     if (eng->retired) eng->retired->ops->close(eng->retired);
-    several_fini(&eng->store);
+    if (eng_is_remote(eng)) rados_store_fini(&eng->store);
+    else several_fini(&eng->store);
     if (eng->kv) eng->kv->ops->close(eng->kv);
     pthread_rwlock_destroy(&eng->whole);
     engi_guards_fini(&eng->guards);

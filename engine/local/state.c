@@ -20,6 +20,7 @@
 #include "engine/local/table.h"
 
 static int check_folder(const struct eng *eng, struct err *e) {
+    if (eng_is_remote(eng)) return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
     return eng->kv_options.data_dir ? 0
                                     : err_invalid(e, "States are saved in the data folder, and this server has none");
 }

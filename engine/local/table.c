@@ -161,7 +161,8 @@ int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) {
         store_u32(ends[i] + 4, id + i);
     }
     engi_table_change_begin(t);
-    int rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e);
+    int rc = eng_is_remote(eng) ? eng->store.ops->drop(&eng->store, id, e) : 0;
+    if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e);
     engi_table_change_end(t);
     if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
     for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
@@ -253,6 +254,7 @@ int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) 
 }
 
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {
+    if (eng_is_remote(eng)) return eng->store.ops->each_stored(&eng->store, fn, arg, e);
     return engi_each_stored(eng->kv, fn, arg, e);
 }
 

@@ -339,6 +339,8 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
                           const struct schema_table *before) {
     const struct schema_keyspace *definition = apply_definition(a, ks);
     if (!definition) return -1;
+    if (t->settings.point_in_time_recovery && eng_is_remote(a->objects->eng))
+        return err_invalid(a->err, "Point-in-time recovery is not available on a Ceph cluster (--store rados)");
     return settings_check_together(&t->settings, before ? &before->settings : NULL, schema_regions(definition) > 1,
                                    a->err);
 }

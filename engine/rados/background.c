@@ -1,0 +1,59 @@
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/rados/background.h"
+#include "engine/rados/batchlog.h"
+#include "engine/rados/jobs.h"
+#include "engine/rados/read.h"
+#include "engine/rados/split.h"
+
+enum {
+    REPLAY_EVERY_US = 10000000,
+    REPLAY_AGE_US = 20000000,   /* longer than the store that logged a batch takes to write it */
+};
+
+static void run_split(struct rados *s, struct shard *sh) {
+    int rc = split_shard(s, sh);
+    if (rc < 0) log_warn("the split of %s has failed and is tried again later: %s", sh->name, strerror(-rc));
+    atomic_store(&sh->stays_whole, !atomic_load(&sh->split));
+    atomic_store(&sh->will_split, false);
+}
+
+static void run_job(struct rados *s, struct rados_job *job) {
+    struct err e = {0};
+    if (job->shard) run_split(s, job->shard);
+    else if (read_fold(s, slice_of(job->key, job->n), &e) < 0) log_warn("a row's operands were not folded: %s", e.text);
+    free(job);
+}
+
+static void replay(struct rados *s) {
+    struct err e = {0};
+    size_t n;
+    if (batchlog_replay(s, REPLAY_AGE_US, &n, &e) < 0) log_warn("the log of batches was not applied: %s", e.text);
+    else if (n) log_info("%zu batches were applied that another server had left", n);
+}
+
+static void *work(void *arg) {
+    struct rados *s = arg;
+    int64_t due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
+    for (struct rados_job *job; jobs_take(s, REPLAY_EVERY_US, &job);) {
+        if (job) run_job(s, job);
+        if (clock_machine_us(&clock_real) < due) continue;
+        replay(s);
+        due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
+    }
+    return NULL;
+}
+
+int background_start(struct rados *s, struct err *e) {
+    jobs_init(s);
+    if (pthread_create(&s->thread, NULL, work, s) == 0) return 0;
+    return err_set(e, ERR_SERVER, "cannot start a thread");
+}
+
+void background_stop(struct rados *s) {
+    jobs_end(s);
+    pthread_join(s->thread, NULL);
+    jobs_fini(s);
+}

@@ -1,0 +1,209 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "engine/rados/batchlog.h"
+#include "engine/rados/omap_key.h"
+#include "engine/rados/write.h"
+
+#define OBJECT "batches"
+enum { RANDOM_DIGITS = 6, CHUNK = 16 << 10 };
+
+/* ---- changes by partition ---- */
+
+/* A partition's ballot in stored form: as it was read, and the next one. */
+struct ballots {
+    uint8_t now[8], next[8];
+    struct slice expected;
+};
+
+struct partitions {
+    struct write_change *changes; /* sorted by partition */
+    struct write_group *groups;
+    size_t n;
+};
+
+static struct slice prefix_of(struct slice key) { return slice_of(key.p, engi_prefix_len(key)); }
+
+/* By partition, and in the order in which they were added: the keys lie in one buffer. */
+static int by_partition(const void *a, const void *b) {
+    const struct write_change *x = a, *y = b;
+    int c = slice_cmp(prefix_of(x->key), prefix_of(y->key));
+    return c ? c : (x->key.p > y->key.p) - (x->key.p < y->key.p);
+}
+
+static int group_changes(struct partitions *p, size_t n, struct arena *a) {
+    p->groups = ARENA_ARRAY(a, n, struct write_group);
+    if (!p->groups) return -1;
+    qsort(p->changes, n, sizeof(p->changes[0]), by_partition);
+    for (size_t i = 0; i < n; i++) {
+        struct slice prefix = prefix_of(p->changes[i].key);
+        if (p->n && slice_eq(p->groups[p->n - 1].prefix, prefix)) p->groups[p->n - 1].n++;
+        else p->groups[p->n++] = (struct write_group){.prefix = prefix, .changes = &p->changes[i], .n = 1};
+    }
+    return 0;
+}
+
+/* Whether a group of the batch touches several partitions. */
+static bool spans_partitions(const struct eng_batch *b) {
+    for (size_t i = 1; i < b->n; i++)
+        if (b->changes[i].group == b->changes[i - 1].group &&
+            !slice_eq(prefix_of(engi_change_key(b, &b->changes[i])), prefix_of(engi_change_key(b, &b->changes[i - 1]))))
+            return true;
+    return false;
+}
+
+/* ---- the log ---- */
+
+static int log_key(struct buf *key, struct err *e) {
+    uint64_t number;
+    if (random_bytes(&number, sizeof(number), e) < 0) return -1;
+    omap_key_number(key, (uint64_t)clock_wall_us(&clock_real), OMAP_SEQUENCE_DIGITS);
+    omap_key_number(key, number % OMAP_WRITERS, RANDOM_DIGITS);
+    return buf_failed(key) ? err_nomem(e) : 0;
+}
+
+static int log_batch(struct rados *s, const struct eng_batch *b, struct slice key, struct err *e) {
+    struct omap_write w = {.creates = true};
+    struct buf value;
+    buf_init(&value, 0);
+    for (size_t i = 0; i < b->n; i++) {
+        struct slice k = engi_change_key(b, &b->changes[i]), v = engi_change_value(b, &b->changes[i]);
+        buf_u32(&value, (uint32_t)k.n);
+        buf_put_slice(&value, k);
+        buf_u32(&value, (uint32_t)v.n);
+        buf_put_slice(&value, v);
+    }
+    omap_write_set(&w, key, buf_slice(&value));
+    int rc = buf_failed(&value) ? -ENOMEM : omap_write_run(&w, &s->pool, OBJECT);
+    omap_write_fini(&w);
+    buf_fini(&value);
+    return rc < 0 ? pool_error(e, rc, POOL_WRITES, OBJECT) : 0;
+}
+
+static int unlog(struct rados *s, struct slice key) {
+    struct omap_write w = {0};
+    omap_write_remove(&w, key);
+    int rc = omap_write_run(&w, &s->pool, OBJECT);
+    omap_write_fini(&w);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static void add_condition(struct write_group *g, struct ballots *ballots, uint64_t ballot) {
+    store_u64(ballots->now, ballot);
+    store_u64(ballots->next, ballot + 1);
+    ballots->expected = slice_of(ballots->now, ballot ? sizeof(ballots->now) : 0);
+    g->expected = &ballots->expected;
+    g->ballot = slice_of(ballots->next, sizeof(ballots->next));
+}
+
+/* All conditional changes to a partition have its ballot. */
+static int add_conditions(struct partitions *p, const struct eng_batch *b, struct arena *a) {
+    struct ballots *ballots = ARENA_ARRAY(a, p->n, struct ballots);
+    if (!ballots) return -1;
+    for (size_t i = 0; i < b->n; i++) {
+        struct slice prefix = prefix_of(engi_change_key(b, &b->changes[i]));
+        for (size_t k = 0; b->changes[i].conditional && k < p->n; k++)
+            if (slice_eq(p->groups[k].prefix, prefix)) add_condition(&p->groups[k], &ballots[k], b->changes[i].ballot);
+    }
+    return 0;
+}
+
+/* What the results of conditional groups mean for the batch. */
+static int take_results(const struct partitions *p, const struct eng_batch *b) {
+    int rc = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->groups[i].result == WRITE_CHANGED) rc = KV_CHANGED;
+        else if (p->groups[i].expected && p->groups[i].result == 0)
+            b->store->front->ballot_moved(b->store, p->groups[i].prefix);
+    }
+    return rc;
+}
+
+static int write_batch(struct rados *s, const struct eng_batch *b, struct arena *a, struct err *e) {
+    struct partitions p = {.changes = ARENA_ARRAY(a, b->n, struct write_change)};
+    if (!p.changes) return err_nomem(e);
+    for (size_t i = 0; i < b->n; i++)
+        p.changes[i] = (struct write_change){.kind = WRITE_APPEND,
+                                             .key = engi_change_key(b, &b->changes[i]),
+                                             .value = engi_change_value(b, &b->changes[i])};
+    if (group_changes(&p, b->n, a) < 0 || add_conditions(&p, b, a) < 0) return err_nomem(e);
+    int rc = write_groups(s, p.groups, p.n, e), changed = take_results(&p, b);
+    return rc ? rc : changed;
+}
+
+int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
+    struct arena a;
+    struct buf key;
+    bool logged = spans_partitions(b);
+    for (size_t i = 0; i < b->n; i++) logged = logged && !b->changes[i].conditional;
+    buf_init(&key, 0);
+    arena_init(&a, CHUNK, 0);
+    int rc = logged ? log_key(&key, e) : 0;
+    if (rc == 0 && logged) rc = log_batch(s, b, buf_slice(&key), e);
+    if (rc == 0) rc = write_batch(s, b, &a, e);
+    /* What stays in the log is applied once more later. */
+    if (rc == 0 && logged && unlog(s, buf_slice(&key)) < 0) rc = 0;
+    arena_fini(&a);
+    buf_fini(&key);
+    return rc;
+}
+
+int batchlog_record(struct rados *s, const struct eng_batch *b, struct err *e) {
+    struct buf key;
+    buf_init(&key, 0);
+    int rc = log_key(&key, e);
+    if (rc == 0) rc = log_batch(s, b, buf_slice(&key), e);
+    buf_fini(&key);
+    return rc;
+}
+
+/* ---- replay ---- */
+
+static int replay(struct rados *s, struct slice logged, struct arena *a, struct err *e) {
+    struct partitions p = {0};
+    struct rd r = rd_of(logged);
+    size_t n = 0;
+    while (rd_left(&r)) {
+        struct slice key = rd_bytes(&r, rd_u32(&r)), value = rd_bytes(&r, rd_u32(&r));
+        if (r.bad || !engi_prefix_len(key) || !value.n)
+            return err_set(e, ERR_SERVER, "a batch in the Ceph pool's log is damaged");
+        n++;
+    }
+    p.changes = ARENA_ARRAY(a, n + 1, struct write_change);
+    if (!p.changes) return err_nomem(e);
+    r = rd_of(logged);
+    for (size_t i = 0; i < n; i++) {
+        p.changes[i].key = rd_bytes(&r, rd_u32(&r));
+        p.changes[i].value = rd_bytes(&r, rd_u32(&r));
+    }
+    return group_changes(&p, n, a) < 0 ? err_nomem(e) : write_groups(s, p.groups, p.n, e);
+}
+
+int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs pairs = {0};
+    struct arena a;
+    uint64_t until = (uint64_t)(clock_wall_us(&clock_real) - age_us);
+    *n = 0;
+    arena_init(&a, CHUNK, 0);
+    omap_read_add(&r, "", "", OMAP_READ_MAX); /* the rest is for the next call */
+    int rc = omap_read_run(&r, OBJECT);
+    if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+    omap_read_fini(&r);
+    rc = rc < 0 && rc != -ENOENT ? pool_error(e, rc, POOL_READS, OBJECT) : 0;
+    for (size_t i = 0; rc == 0 && i < pairs.n; i++) {
+        const struct omap_pair *p = &pairs.items[i];
+        if (p->key.n != OMAP_SEQUENCE_DIGITS + RANDOM_DIGITS ||
+            omap_number_read(slice_of(p->key.p, OMAP_SEQUENCE_DIGITS)) > until)
+            continue;
+        rc = replay(s, p->value, &a, e);
+        if (rc == 0 && unlog(s, p->key) == 0) ++*n;
+    }
+    omap_pairs_fini(&pairs);
+    arena_fini(&a);
+    return rc;
+}

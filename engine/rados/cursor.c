@@ -1,0 +1,207 @@
+#include <errno.h>
+
+#include "engine/rados/cursor.h"
+#include "engine/rados/jobs.h"
+
+enum { PAGE_SMALL = 128, CHUNK = 32 << 10, FOLD_OPERANDS = 8 };
+
+/* The next page begins with the record, which lies in the part of a table that begins with key. */
+static int start_at(struct cursor *c, struct slice key) {
+    uint8_t token[8] = {0};
+    size_t n = key.n > ENGI_KEY_TOKEN ? key.n - ENGI_KEY_TOKEN : 0;
+    buf_clear(&c->start, SIZE_MAX);
+    if (n) omap_key_escape(&c->start, slice_of(key.p + ENGI_KEY_TOKEN, n));
+    else buf_put_str(&c->start, SHARD_HEAD_LAST);
+    buf_u8(&c->start, 0);
+    memcpy(token, key.p + ENGI_KEY_TOKEN, n < sizeof(token) ? n : sizeof(token));
+    c->position = load_u64(token);
+    return buf_failed(&c->start) ? -ENOMEM : 0;
+}
+
+/* The next page begins behind a key of the same shard. */
+static int start_behind(struct cursor *c, struct slice key) {
+    buf_clear(&c->start, SIZE_MAX);
+    buf_put_slice(&c->start, key);
+    buf_u8(&c->start, 0);
+    return buf_failed(&c->start) ? -ENOMEM : 0;
+}
+
+/* The prefix of the partition of an object's key, in the page's arena. */
+static int partition_of(struct cursor *c, struct slice key, struct slice *prefix) {
+    struct buf record;
+    buf_init(&record, 0);
+    buf_u32(&record, c->table);
+    int rc = omap_key_record(key, &record);
+    size_t n = rc == 0 ? engi_prefix_len(buf_slice(&record)) : 0;
+    *prefix = arena_take(&c->page, &record);
+    prefix->n = n;
+    return prefix->p && n ? 0 : -EBADMSG;
+}
+
+/* An object's key as a C string: the escaped prefix of a partition, and more. */
+static const char *string_of(struct cursor *c, struct slice prefix, const char *behind) {
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+    buf_put_str(&b, behind);
+    return (const char *)arena_take(&c->page, &b).p;
+}
+
+/* Goes on with a partition as of its moment. */
+static int apply_moment(struct cursor *c) {
+    struct slice mark = fetch_partition_value(&c->f.pairs[1], OMAP_REMOVALS);
+    if (c->f.shard != c->shard || !slice_eq(mark, buf_slice(&c->mark))) return -EAGAIN;
+    fetch_as_of(&c->f.pairs[0], &c->moment, &c->f.head);
+    return 0;
+}
+
+/* The operation that was read last is the moment of a partition, whose own keys are among its keys. */
+static int keep_moment(struct cursor *c, struct slice prefix) {
+    struct slice mark = fetch_partition_value(&c->f.pairs[1], OMAP_REMOVALS);
+    if (!mark.p) mark = fetch_partition_value(&c->f.pairs[0], OMAP_REMOVALS);
+    arena_reset(&c->moment_arena);
+    c->shard = c->f.shard;
+    c->moment = c->f.head;
+    c->moment.counters = ARENA_ARRAY(&c->moment_arena, c->f.head.n_counters + 1, struct shard_counter);
+    buf_clear(&c->part, SIZE_MAX);
+    buf_clear(&c->mark, SIZE_MAX);
+    buf_put_slice(&c->part, prefix);
+    if (mark.p) buf_put_slice(&c->mark, mark);
+    if (!c->moment.counters || buf_failed(&c->part) || buf_failed(&c->mark)) return -ENOMEM;
+    memcpy(c->moment.counters, c->f.head.counters, c->f.head.n_counters * sizeof(struct shard_counter));
+    return 0;
+}
+
+/* No more keys are in this shard: the next page begins with the shard behind it. */
+static int next_shard(struct cursor *c) {
+    uint8_t key[ENGI_KEY_LENGTH];
+    uint64_t last = c->f.shard ? shard_last(&c->f.shard->id) : ~(uint64_t)0;
+    buf_clear(&c->part, SIZE_MAX);
+    c->ended = c->prefix.p || last == ~(uint64_t)0;
+    if (c->ended) return 0;
+    store_u32(key, c->table);
+    store_u64(key + ENGI_KEY_TOKEN, last + 1);
+    if (c->upper.p && slice_cmp(slice_of(key, sizeof(key)), c->upper) >= 0) c->ended = true;
+    return start_at(c, slice_of(key, sizeof(key)));
+}
+
+/* More keys follow the page, whose first and last keys as read are given. So its last record and its
+ * last partition may be incomplete. If another partition is in front of that, the page ends there;
+ * else it ends in front of the last record, and its partition goes on as of now. 1: the page is
+ * complete. 0: all of it is one record. */
+static int cut_page(struct cursor *c, struct slice first, struct slice last) {
+    struct slice first_part, last_part, record = omap_key_record_part(last);
+    struct omap_pairs *p = &c->pairs;
+    if (partition_of(c, first, &first_part) < 0 || partition_of(c, last, &last_part) < 0) return -EBADMSG;
+    if (!slice_eq(first_part, last_part)) {
+        const char *begin = string_of(c, last_part, "");
+        if (!begin) return -ENOMEM;
+        while (p->n && slice_cmp(p->items[p->n - 1].key, slice_str(begin)) > 0) p->n--;
+        buf_clear(&c->part, SIZE_MAX);
+        return start_at(c, last_part) < 0 ? -ENOMEM : 1;
+    }
+    if (!slice_eq(buf_slice(&c->part), last_part) && keep_moment(c, last_part) < 0) return -ENOMEM;
+    size_t n = p->n;
+    while (n && slice_eq(omap_key_record_part(p->items[n - 1].key), record)) n--;
+    if (!n) return start_behind(c, last);
+    p->n = n;
+    return start_behind(c, slice_of(record.p, record.n - 1)) < 0 ? -ENOMEM : 1;
+}
+
+/* Reads the keys behind the start. */
+static int read_on(struct cursor *c) {
+    const char *within = c->prefix.p ? string_of(c, c->prefix, "") : "";
+    struct slice part = c->part.n ? buf_slice(&c->part) : c->prefix;
+    const char *own = part.p ? string_of(c, part, OMAP_PARTITION_KEYS) : NULL;
+    struct fetch_part parts[2] = {{(const char *)c->start.p, within, c->small ? PAGE_SMALL : OMAP_READ_MAX},
+                                  {own, own, 2}};
+    c->small = false;
+    if (!within || (part.p && !own)) return -ENOMEM;
+    return fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f);
+}
+
+static int next_page(struct cursor *c) {
+    struct slice first = {0};
+    int rc = 0;
+    arena_reset(&c->page);
+    c->pairs.n = c->records.n = c->at = 0;
+    while (rc == 0) {
+        if ((rc = read_on(c)) < 0) return rc;
+        const struct omap_pairs *got = &c->f.pairs[0];
+        struct slice last = got->n ? got->items[got->n - 1].key : first;
+        bool more = c->f.shard && c->f.more[0] && got->n;
+        if (!first.p && got->n) first = got->items[0].key;
+        if (c->part.n && c->f.shard && (rc = apply_moment(c)) < 0) return rc;
+        if ((rc = fetch_append(&c->pairs, got)) < 0) return rc;
+        if (!more) {
+            rc = next_shard(c);
+            break;
+        }
+        rc = cut_page(c, first, last);
+    }
+    return rc < 0 ? rc : records_of(c->s, c->table, &c->pairs, &c->page, &c->records);
+}
+
+void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
+                 struct slice upper) {
+    *c = (struct cursor){.s = s, .table = table, .prefix = prefix, .upper = upper, .small = prefix.p != NULL};
+    arena_init(&c->page, CHUNK, 0);
+    arena_init(&c->moment_arena, 1 << 10, 0);
+    buf_init(&c->start, 0);
+    buf_init(&c->part, 0);
+    buf_init(&c->mark, 0);
+    if (start_at(c, lower) < 0) c->start.failed = true;
+}
+
+void cursor_fini(struct cursor *c) {
+    fetched_fini(&c->f);
+    arena_fini(&c->page);
+    arena_fini(&c->moment_arena);
+    buf_fini(&c->start);
+    omap_pairs_fini(&c->pairs);
+    buf_fini(&c->part);
+    buf_fini(&c->mark);
+}
+
+static int page_error(const struct cursor *c, int rc, struct err *e) {
+    if (rc == -EAGAIN) return err_set(e, ERR_READ_TIMEOUT, "the partition was rewritten while it was read; try again");
+    return pool_error(e, rc, POOL_READS, c->f.shard ? c->f.shard->name : "of rows");
+}
+
+/* Whether the key lies behind the next page's start. */
+static bool is_behind(const struct cursor *c, struct slice key) {
+    struct buf b;
+    buf_init(&b, 0);
+    if (key.n > ENGI_KEY_TOKEN) omap_key_escape(&b, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN));
+    bool behind = buf_failed(&b) || slice_cmp(buf_slice(&b), slice_of(c->start.p, c->start.n - 1)) > 0;
+    buf_fini(&b);
+    return behind;
+}
+
+int cursor_next(struct cursor *c, const struct record **out, struct err *e) {
+    while (c->at == c->records.n) {
+        if (c->ended) return 0;
+        int rc = buf_failed(&c->start) ? -ENOMEM : next_page(c);
+        if (rc < 0) return page_error(c, rc, e);
+    }
+    const struct record *r = &c->records.items[c->at];
+    if (c->upper.p && slice_cmp(r->key, c->upper) >= 0) {
+        c->ended = true;
+        c->at = c->records.n = 0;
+        return 0;
+    }
+    if (r->n_operands >= FOLD_OPERANDS) jobs_add_fold(c->s, r->key);
+    c->at++;
+    *out = r;
+    return 1;
+}
+
+int cursor_seek(struct cursor *c, struct slice key, const struct record **out, struct err *e) {
+    struct slice prefix = slice_of(key.p, engi_prefix_len(key));
+    while (c->at < c->records.n && slice_cmp(c->records.items[c->at].key, key) < 0) c->at++;
+    if (c->at == c->records.n && !c->ended) {
+        if (!slice_eq(prefix, buf_slice(&c->part))) buf_clear(&c->part, SIZE_MAX);
+        if (is_behind(c, key) && start_at(c, key) < 0) return err_nomem(e);
+    }
+    return cursor_next(c, out, e);
+}

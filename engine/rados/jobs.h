@@ -1,0 +1,21 @@
+/* What writers and readers leave to the store's thread (engine/rados/background.h). */
+#pragma once
+
+#include "engine/rados/rados.h"
+
+struct rados_job {
+    struct rados_job *next;
+    struct shard *shard; /* to split; NULL: a fold */
+    size_t n;
+    uint8_t key[]; /* of the record to fold */
+};
+
+void jobs_init(struct rados *s);
+void jobs_fini(struct rados *s); /* drops what is queued: others may do it again */
+/* Queues a split of the shard, unless one is queued already. */
+void jobs_add_split(struct rados *s, struct shard *sh);
+/* Queues the fold of a record. */
+void jobs_add_fold(struct rados *s, struct slice record_key);
+/* The next job, which the caller frees; NULL: none came in time. False: jobs_end was called. */
+bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) MUST_CHECK;
+void jobs_end(struct rados *s);

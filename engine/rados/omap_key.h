@@ -1,0 +1,55 @@
+/* Keys inside an object (its omap). librados takes the start and the prefix of a scan as strings, so
+ * no key holds a NUL byte; the order of the records is kept.
+ *
+ *   record    [escaped record key][01][operand id]    bytes of a record key: 00 -> 02 01, 01 -> 02 02, 02 -> 02 03
+ *   partition [escaped prefix of the partition][02 01][01][what]   its ballot, and the mark of its last removal
+ *   object    [01][what][rest]                        of the object itself: its state, its writers' counters
+ *
+ * A partition's own keys lie where a record of kind 0 would, in front of all its records.
+ * The record key is that of engine/rows/key.h without its table, which is in the object's name. The
+ * end mark 01 is less than every escaped byte, so a key sorts in front of those that it begins, and
+ * the operands of one record lie together. A number is written as digits 1 to 255, the highest
+ * first.
+ *
+ * An operand id is unique for ever. Its sequence is close to the time of the write, so that the
+ * operands of a record sort by age.
+ *
+ *   appended  [sequence: 7]['A'][writer: 6]
+ *   combined  [sequence of the oldest operand in it: 7]['C'][writer: 6][sequence: 7]
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum { OMAP_KEY_END = 1, OMAP_KEY_ESCAPE = 2, OMAP_SEQUENCE_DIGITS = 7, OMAP_WRITER_DIGITS = 6 };
+enum omap_operand_kind { OMAP_APPENDED = 'A', OMAP_COMBINED = 'C' };
+
+struct omap_operand_id {
+    enum omap_operand_kind kind;
+    uint64_t sequence; /* of this operand by its writer */
+    uint64_t oldest;   /* of a combined one: the sequence that it sorts by */
+    uint64_t writer;
+};
+
+#define OMAP_WRITERS (255ull * 255 * 255 * 255 * 255 * 255) /* a writer's number is below */
+
+/* The keys of a partition. Ballot: what conditional writes compare. Removals: changes with each
+ * write that removes operands of it. */
+enum omap_partition_key { OMAP_BALLOT = 'B', OMAP_REMOVALS = 'R' };
+#define OMAP_PARTITION_KEYS "\x02\x01\x01" /* behind the escaped prefix */
+void omap_key_partition(struct buf *out, struct slice prefix, enum omap_partition_key what);
+void omap_key_escape(struct buf *out, struct slice bytes);
+/* -1: damaged, or no memory. */
+int omap_key_unescape(struct slice escaped, struct buf *out) MUST_CHECK;
+void omap_key_number(struct buf *out, uint64_t v, unsigned digits);
+void omap_key_operand(struct buf *out, const struct omap_operand_id *id);
+uint64_t omap_number_read(struct slice digits);
+/* Splits the key of an operand: the record's key goes to record, unescaped. -1: damaged. */
+int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) MUST_CHECK;
+/* Appends the record's key, or of a partition's own key the one that a record of kind 0 would have. */
+int omap_key_record(struct slice key, struct buf *record) MUST_CHECK;
+/* The part of a key in front of the operand id, with the end mark: equal for operands of one
+ * record. */
+struct slice omap_key_record_part(struct slice key);
+/* What a partition's own key is for; 0: it is an operand's key. */
+enum omap_partition_key omap_key_of_partition(struct slice key);

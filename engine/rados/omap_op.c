@@ -1,0 +1,157 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "engine/rados/omap_op.h"
+
+/* ---- writes ---- */
+
+static int pairs_add(struct omap_pairs *to, struct slice key, struct slice value) {
+    if (array_room(&to->items, to->n, &to->cap, sizeof(to->items[0])) < 0) return -1;
+    to->items[to->n++] = (struct omap_pair){.key = key, .value = value};
+    return 0;
+}
+
+void omap_write_fini(struct omap_write *w) {
+    omap_pairs_fini(&w->compares);
+    omap_pairs_fini(&w->sets);
+    omap_pairs_fini(&w->removes);
+}
+
+void omap_write_clear(struct omap_write *w) {
+    w->compares.n = w->sets.n = w->removes.n = 0;
+    w->clears = w->creates = w->exclusive = w->failed = false;
+}
+
+void omap_write_compare(struct omap_write *w, struct slice key, struct slice value) {
+    if (pairs_add(&w->compares, key, value) < 0) w->failed = true;
+}
+void omap_write_set(struct omap_write *w, struct slice key, struct slice value) {
+    assert(value.n); /* Q4 */
+    if (pairs_add(&w->sets, key, value) < 0) w->failed = true;
+}
+void omap_write_remove(struct omap_write *w, struct slice key) {
+    if (pairs_add(&w->removes, key, slice_of("", 0)) < 0) w->failed = true;
+}
+
+/* The arrays that librados takes of pairs. */
+struct columns {
+    const char **keys, **values;
+    size_t *key_n, *value_n;
+};
+
+static int columns_init(struct columns *c, const struct omap_pairs *p) {
+    uint8_t *memory = malloc(p->n * 4 * sizeof(void *) + 1);
+    if (!memory) return -1;
+    _Static_assert(sizeof(size_t) == sizeof(void *), "one allocation for both");
+    c->keys = (const char **)memory;
+    c->values = c->keys + p->n;
+    c->key_n = (size_t *)(c->values + p->n);
+    c->value_n = c->key_n + p->n;
+    for (size_t i = 0; i < p->n; i++) {
+        c->keys[i] = (const char *)p->items[i].key.p;
+        c->values[i] = (const char *)p->items[i].value.p;
+        c->key_n[i] = p->items[i].key.n;
+        c->value_n[i] = p->items[i].value.n;
+    }
+    return 0;
+}
+
+/* Adds the removes and sets. librados copies the bytes. */
+static int add_changes(const struct librados *lib, void *op, const struct omap_write *w) {
+    struct columns c;
+    if (w->removes.n) {
+        if (columns_init(&c, &w->removes) < 0) return -ENOMEM;
+        lib->write_op_omap_rm_keys2(op, c.keys, c.key_n, w->removes.n);
+        free(c.keys);
+    }
+    if (w->sets.n) {
+        if (columns_init(&c, &w->sets) < 0) return -ENOMEM;
+        lib->write_op_omap_set2(op, c.keys, c.values, c.key_n, c.value_n, w->sets.n);
+        free(c.keys);
+    }
+    return 0;
+}
+
+static int op_new(const struct omap_write *w, const struct librados *lib, void **out) {
+    assert(w->failed || w->creates || w->sets.n || w->removes.n); /* Q1: none is empty */
+    if (w->failed || !(*out = lib->create_write_op())) return -ENOMEM;
+    if (w->creates) lib->write_op_create(*out, w->exclusive ? LIBRADOS_EXCLUSIVE : LIBRADOS_IDEMPOTENT, NULL);
+    for (size_t i = 0; i < w->compares.n; i++) {
+        const struct omap_pair *c = &w->compares.items[i];
+        lib->write_op_omap_cmp2(*out, (const char *)c->key.p, LIBRADOS_EQ, (const char *)c->value.p, c->key.n,
+                                c->value.n, NULL);
+    }
+    if (w->clears) lib->write_op_omap_clear(*out);
+    int rc = add_changes(lib, *out, w);
+    if (rc < 0) lib->release_write_op(*out);
+    return rc;
+}
+
+int omap_write_run(const struct omap_write *w, const struct pool *p, const char *object) {
+    void *op;
+    int rc = op_new(w, p->lib, &op);
+    if (rc < 0) return rc;
+    rc = p->lib->write_op_operate(op, p->io, object, NULL, 0);
+    p->lib->release_write_op(op);
+    return rc;
+}
+
+int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object, void **started) {
+    void *op;
+    int rc = op_new(w, p->lib, &op);
+    if (rc < 0) return rc;
+    rc = p->lib->aio_create_completion2(NULL, NULL, started);
+    if (rc == 0) {
+        rc = p->lib->aio_write_op_operate(op, p->io, *started, object, NULL, 0);
+        if (rc < 0) p->lib->aio_release(*started);
+    }
+    p->lib->release_write_op(op);
+    return rc;
+}
+
+int omap_write_wait(const struct pool *p, void *started) {
+    p->lib->aio_wait_for_complete(started);
+    int rc = p->lib->aio_get_return_value(started);
+    p->lib->aio_release(started);
+    return rc;
+}
+
+/* ---- reads ---- */
+
+void omap_read_add(struct omap_read *r, const char *start_after, const char *prefix, uint64_t max) {
+    assert(r->n < OMAP_READ_PARTS);
+    if (!r->op) r->op = r->pool->lib->create_read_op();
+    if (!r->op) return;
+    uint32_t i = r->n++;
+    r->pool->lib->read_op_omap_get_vals2(r->op, start_after, prefix, max < OMAP_READ_MAX ? max : OMAP_READ_MAX,
+                                         &r->parts[i].iter, &r->parts[i].more, &r->parts[i].rc);
+}
+
+int omap_read_run(struct omap_read *r, const char *object) {
+    if (!r->op) return -ENOMEM;
+    int rc = r->pool->lib->read_op_operate(r->op, r->pool->io, object, 0);
+    r->ran = rc == 0;
+    for (uint32_t i = 0; rc == 0 && i < r->n; i++) rc = r->parts[i].rc;
+    return rc;
+}
+
+int omap_read_take(struct omap_read *r, uint32_t part, struct arena *a, struct omap_pairs *to) {
+    char *key, *value;
+    size_t key_n, value_n;
+    assert(r->ran); /* Q2 */
+    while (r->pool->lib->omap_get_next2(r->parts[part].iter, &key, &value, &key_n, &value_n) == 0 && key) {
+        struct slice k = arena_dup(a, slice_of(key, key_n)), v = arena_dup(a, slice_of(value, value_n));
+        if (!k.p || !v.p || pairs_add(to, k, v) < 0) return -1;
+    }
+    return 0;
+}
+
+void omap_read_fini(struct omap_read *r) {
+    /* librados makes the iterators when the parts are added; freeing them is all that is allowed
+     * after a failed read. */
+    for (uint32_t i = 0; i < r->n; i++) r->pool->lib->omap_get_end(r->parts[i].iter);
+    if (r->op) r->pool->lib->release_read_op(r->op);
+    *r = (struct omap_read){.pool = r->pool};
+}

@@ -1,0 +1,54 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "engine/rados/pool.h"
+
+static int set_option(struct pool *p, const char *name, const char *value, struct err *e) {
+    int rc = p->lib->conf_set(p->cluster, name, value);
+    return rc < 0 ? err_set(e, ERR_CONFIG, "librados refuses %s = %s: %s", name, value, strerror(-rc)) : 0;
+}
+
+static int configure(struct pool *p, const struct pool_options *o, struct err *e) {
+    char seconds[16];
+    snprintf(seconds, sizeof(seconds), "%u", o->timeout_s ? o->timeout_s : POOL_TIMEOUT_S);
+    int rc = p->lib->conf_read_file(p->cluster, o->conf);
+    if (rc < 0) return err_set(e, ERR_CONFIG, "cannot read Ceph's configuration %s: %s", o->conf, strerror(-rc));
+    /* Without these an operation waits for ever, and a connection for 300 seconds. */
+    if (set_option(p, "rados_osd_op_timeout", seconds, e) < 0) return -1;
+    if (set_option(p, "rados_mon_op_timeout", seconds, e) < 0) return -1;
+    return set_option(p, "client_mount_timeout", seconds, e);
+}
+
+int pool_open(struct pool *p, const struct pool_options *o, struct err *e) {
+    int rc;
+    *p = (struct pool){.lib = librados_load(e)};
+    if (!p->lib) return -1;
+    if ((rc = p->lib->create(&p->cluster, NULL)) < 0) return err_set(e, ERR_CONFIG, "librados: %s", strerror(-rc));
+    if (configure(p, o, e) < 0) goto shutdown;
+    if ((rc = p->lib->connect(p->cluster)) < 0) {
+        err_set(e, ERR_CONFIG, "cannot connect to the Ceph cluster of %s: %s", o->conf, strerror(-rc));
+        goto shutdown;
+    }
+    if ((rc = p->lib->ioctx_create(p->cluster, o->pool, &p->io)) < 0) {
+        err_set(e, ERR_CONFIG, "cannot open pool '%s' of the Ceph cluster: %s", o->pool, strerror(-rc));
+        goto shutdown;
+    }
+    return 0;
+shutdown:
+    p->lib->shutdown(p->cluster);
+    return -1;
+}
+
+void pool_close(struct pool *p) {
+    p->lib->ioctx_destroy(p->io);
+    p->lib->shutdown(p->cluster);
+}
+
+int pool_error(struct err *e, int rc, enum pool_use use, const char *object) {
+    const char *what = use == POOL_READS ? "read" : "write";
+    if (rc == -ETIMEDOUT)
+        return err_set(e, use == POOL_READS ? ERR_READ_TIMEOUT : ERR_WRITE_TIMEOUT,
+                       "the Ceph cluster did not answer a %s in time (object %s)", what, object);
+    if (rc == -ENOMEM) return err_nomem(e);
+    return err_set(e, ERR_SERVER, "Ceph refused a %s of object %s: %s", what, object, strerror(-rc));
+}

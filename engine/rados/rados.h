@@ -1,0 +1,39 @@
+/* An open store on a pool of a Ceph cluster. Any number of processes may have the same pool open;
+ * each is a store of its own, and none of them is special. All functions of this room wait for the
+ * cluster: call them on threads that may block. */
+#pragma once
+
+#include "engine/rados/shard.h"
+
+/* out (empty) = the reconciliation of a and b; -1: the bytes are damaged, or no memory. */
+typedef int (*rados_merge_fn)(struct slice a, struct slice b, struct buf *out);
+
+enum {
+    RADOS_SPLIT_KEYS = 4000,      /* a shard with more keys, */
+    RADOS_SPLIT_BYTES = 4 << 20, /* or bytes, splits; an OSD recovers an object as a whole, while writes to it wait */
+    RADOS_MAX_KEYS = 150000, /* a shard of one large partition takes no more; Ceph warns from 200,000 keys on, */
+    RADOS_MAX_BYTES = 768 << 20, /* and from 1 GiB on */
+};
+
+struct rados_options {
+    struct pool_options pool;
+    rados_merge_fn merge;
+    uint64_t split_keys, split_bytes, max_keys, max_bytes; /* 0: those above */
+};
+
+struct rados_job; /* of the background thread */
+struct named_watch;
+
+/* Read-only after opening, but for what has a lock of its own. */
+struct rados {
+    struct pool pool;
+    struct rados_options o;
+    struct shard_map shards;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of the jobs */
+    pthread_cond_t more;
+    struct rados_job *jobs, **last_job;
+    bool ends;
+    struct named_watch *watch; /* NULL: none */
+    _Atomic uint64_t n_operations, n_groups, n_splits, n_folds; /* written, since it was opened */
+};

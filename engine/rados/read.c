@@ -1,0 +1,124 @@
+#include <assert.h>
+#include <errno.h>
+
+#include "engine/rados/jobs.h"
+#include "engine/rados/read.h"
+#include "engine/rados/write.h"
+
+enum {
+    TRIES = 16,        /* of a partition that changes while it is read in several operations */
+    FOLD_OPERANDS = 8, /* a reader that meets so many operands of a record has them folded */
+    CHUNK = 4 << 10,
+};
+
+/* A key of an object as a C string, in the arena. */
+static const char *string_of(struct arena *a, struct slice record_key, const char *behind) {
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(record_key.p + ENGI_KEY_TOKEN, record_key.n - ENGI_KEY_TOKEN));
+    buf_put_str(&b, behind);
+    return (const char *)arena_take(a, &b).p;
+}
+
+static const char *last_key(struct arena *a, const struct omap_pairs *pairs) {
+    return (const char *)arena_dup(a, pairs->items[pairs->n - 1].key).p;
+}
+
+/* Reads the rest of a part as of the moment of its first operation. -EAGAIN: that is past. */
+static int read_rest(struct rados *s, struct slice prefix, const struct fetch_part *part, struct arena *a,
+                     struct fetched *f, size_t i) {
+    struct fetched more = {0};
+    struct slice mark = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
+    int rc = 0;
+    while (rc == 0 && f->more[i]) {
+        struct fetch_part parts[2] = {
+            {.start_after = last_key(a, &f->pairs[i]), .prefix = part->prefix, .max = OMAP_READ_MAX}};
+        const char *own = string_of(a, prefix, OMAP_PARTITION_KEYS);
+        parts[1] = (struct fetch_part){.start_after = own, .prefix = own, .max = 2};
+        if (!parts[0].start_after || !own) rc = -ENOMEM;
+        else rc = fetch(s, load_u32(prefix.p), shard_position(prefix), parts, 2, a, &more);
+        if (rc < 0) break;
+        if (more.shard != f->shard || !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_REMOVALS), mark))
+            rc = -EAGAIN;
+        fetch_as_of(&more.pairs[0], &f->head, &more.head);
+        if (rc == 0) rc = fetch_append(&f->pairs[i], &more.pairs[0]);
+        f->more[i] = more.more[0];
+    }
+    fetched_fini(&more);
+    return rc;
+}
+
+static int read_parts(struct rados *s, struct slice prefix, const struct fetch_part *parts, size_t n, struct arena *a,
+                      struct fetched *f) {
+    int rc = -EAGAIN;
+    for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
+        rc = fetch(s, load_u32(prefix.p), shard_position(prefix), parts, n, a, f);
+        for (size_t part = 0; rc == 0 && part < n; part++) rc = read_rest(s, prefix, &parts[part], a, f, part);
+    }
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}
+
+static int parts_make(struct fetch_part *parts, struct slice prefix, const struct slice *keys, size_t n,
+                      struct arena *a) {
+    /* Behind the escaped prefix: kinds 0 to 2 begin with 02 (the partition's own keys, its deletion
+     * and its static row), kind 3 is 03 (range deletions). */
+    parts[0].prefix = string_of(a, prefix, "\x02");
+    parts[1].prefix = string_of(a, prefix, "\x03");
+    for (size_t i = 0; i < n; i++) parts[i + 2].prefix = string_of(a, keys[i], "\x01");
+    for (size_t i = 0; i < n + 2; i++) {
+        if (!parts[i].prefix) return -ENOMEM;
+        parts[i].start_after = parts[i].prefix;
+        parts[i].max = OMAP_READ_MAX;
+    }
+    return 0;
+}
+
+static int take_result(struct rados *s, uint32_t table, const struct fetched *f, size_t n, struct arena *a,
+                       struct read_result *out) {
+    struct records row;
+    int rc = records_of(s, table, &f->pairs[0], a, &out->head);
+    if (rc == 0) rc = records_of(s, table, &f->pairs[1], a, &out->ranges);
+    out->ballot = fetch_partition_value(&f->pairs[0], OMAP_BALLOT);
+    out->removals = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
+    if (!out->removals.p) out->removals = slice_of("", 0);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = records_of(s, table, &f->pairs[i + 2], a, &row);
+        if (rc == 0 && row.n) out->keys[i] = row.items[0];
+        if (rc == 0 && row.n && row.items[0].n_operands >= FOLD_OPERANDS) jobs_add_fold(s, row.items[0].key);
+    }
+    return rc;
+}
+
+int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
+                   struct read_result *out, struct err *e) {
+    struct fetch_part parts[FETCH_PARTS];
+    struct fetched f = {0};
+    assert(n <= READ_KEYS);
+    *out = (struct read_result){0};
+    int rc = parts_make(parts, prefix, keys, n, a);
+    if (rc == 0) rc = read_parts(s, prefix, parts, n + 2, a, &f);
+    if (rc == 0) rc = take_result(s, load_u32(prefix.p), &f, n, a, out);
+    fetched_fini(&f);
+    return rc < 0 ? pool_error(e, rc, POOL_READS, "of rows") : 0;
+}
+
+int read_fold(struct rados *s, struct slice key, struct err *e) {
+    struct read_result r;
+    struct arena a;
+    struct slice prefix = slice_of(key.p, engi_prefix_len(key));
+    arena_init(&a, CHUNK, 0);
+    int rc = read_partition(s, prefix, &key, 1, &a, &r, e);
+    const struct record *record = &r.keys[0];
+    if (rc == 0 && record->n_operands > 1) {
+        struct write_change c = {.kind = WRITE_REPLACE,
+                                 .key = key,
+                                 .value = record->value,
+                                 .seen = record->operands,
+                                 .n_seen = record->n_operands};
+        struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .removals = &r.removals};
+        rc = write_groups(s, &g, 1, e);
+        if (g.result == 0) atomic_fetch_add(&s->n_folds, 1);
+    }
+    arena_fini(&a);
+    return rc;
+}

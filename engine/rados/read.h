@@ -1,0 +1,21 @@
+/* Reads of some records of one partition at one moment. */
+#pragma once
+
+#include "engine/rados/fetch.h"
+
+enum { READ_KEYS = FETCH_PARTS - 2 };
+
+struct read_result {
+    struct slice ballot;    /* p NULL: the partition has none */
+    struct slice removals;  /* the partition's mark of removals, for a write that removes; empty: none */
+    struct records head;    /* its deletion and its static row */
+    struct records ranges;  /* its range deletions */
+    struct record keys[READ_KEYS]; /* value.p NULL: there is no record */
+};
+
+/* Reads what is known of a partition, and the records with the keys. Bytes go to the arena. 0; -1:
+ * e says why. */
+int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
+                   struct read_result *out, struct err *e) MUST_CHECK;
+/* Replaces a record's operands by their combination, unless somebody else does at the same time. */
+int read_fold(struct rados *s, struct slice key, struct err *e) MUST_CHECK;

@@ -1,0 +1,111 @@
+/* Shards: the objects that hold the rows of a table, and how one is found.
+ *
+ * A shard is the range of tokens that share its first bits. A table begins as one shard of no bits.
+ * A shard that is full splits in two (engine/rados/split.h): the two halves are shards of one bit
+ * more, and the object of the whole stays, empty but for its state. So the way to a token's shard
+ * begins at the table's root and follows the states; a store remembers the way.
+ *
+ *   key [01]['s'], the state: ['O'] open, ['F'] frozen, ['S'] split, ['C'] being copied to
+ *   key [01]['w'][writer: 6]: [u64 sequence][u64 keys][u64 bytes][u64 removals]
+ *
+ * Q3. Every write to a shard compares the state with "open" in its own operation. The state of an
+ * object goes from copied to open to frozen to split and never back.
+ *
+ * Each store that writes to a shard has a writer's number there, and alone writes that writer's
+ * counters, in the operation that they count: what the writer added in sum, and the sequence of its
+ * last operand. The counters of all writers, read with the first keys of a partition, name a moment:
+ * an operand appended later has a higher sequence than its writer's counter. So a partition that
+ * takes several operations to read is read as it was at the first, unless operands were removed
+ * meanwhile; then the reader starts again.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/rados/omap_op.h"
+#include "engine/rows/key.h"
+
+struct shard_id {
+    uint32_t table;
+    uint8_t depth; /* number of bits */
+    uint64_t bits; /* the first bits of its tokens, sign flipped; the others are 0 */
+};
+
+enum { SHARD_NAME = 40 };
+/* "rows.00000010.02.c000000000000000" */
+void shard_name(const struct shard_id *id, char out[SHARD_NAME]);
+int shard_name_read(const char *name, struct shard_id *id) MUST_CHECK; /* -1: it is no shard's */
+/* The half that holds the position, or with a bit of 0 or 1 that half. */
+struct shard_id shard_half(const struct shard_id *id, unsigned bit);
+static inline uint64_t shard_last(const struct shard_id *id) {
+    return id->depth ? id->bits | (~(uint64_t)0 >> 1 >> (id->depth - 1)) : ~(uint64_t)0;
+}
+
+/* Where a record lies in its table: its token, sign flipped. */
+static inline uint64_t shard_position(struct slice record_key) { return load_u64(record_key.p + ENGI_KEY_TOKEN); }
+
+/* ---- what an object says of itself ---- */
+
+enum shard_state { SHARD_OPEN = 'O', SHARD_FROZEN = 'F', SHARD_SPLIT = 'S', SHARD_COPIED = 'C' };
+
+struct shard_counter {
+    uint64_t writer;
+    uint64_t sequence, keys, bytes, removals;
+};
+
+struct shard_head {
+    enum shard_state state;
+    struct shard_counter *counters; /* by writer */
+    size_t n_counters;
+};
+
+#define SHARD_HEAD_PREFIX "\x01"  /* of the keys that make the head, */
+#define SHARD_HEAD_LAST "\x01\xff" /* and a key behind them, in front of the first record */
+extern const struct slice shard_state_key;
+struct slice shard_state_value(enum shard_state s);
+/* Decodes the head that a read returned. -1: damaged, or no memory. */
+int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shard_head *out) MUST_CHECK;
+const struct shard_counter *shard_counter_find(const struct shard_head *h, uint64_t writer);
+/* The counters of all writers together. */
+struct shard_counter shard_sum(const struct shard_head *h);
+void shard_counter_key(struct buf *out, uint64_t writer);
+void shard_counter_value(struct buf *out, const struct shard_counter *c);
+
+/* ---- shards that a store has met ---- */
+
+struct write_group;
+
+struct shard {
+    struct shard_id id;
+    char name[SHARD_NAME];
+    _Atomic bool split;     /* its halves have its rows */
+    _Atomic bool will_split; /* a split of it is queued or running in this process */
+    _Atomic bool stays_whole; /* the split that ran last was not worth it, or failed */
+    struct shard *next;     /* in the map */
+    pthread_mutex_t lock;   /* of what follows */
+    pthread_cond_t turn;    /* an operation has ended */
+    bool busy;              /* an operation of this store on it is under way */
+    struct write_group *first, **last; /* groups that wait for the next operation */
+    struct shard_counter own;          /* of this store, as of the last operation that succeeded */
+    uint64_t other_keys, other_bytes;  /* of the other writers, as last read */
+    uint32_t since_read;               /* operations since then */
+    bool known;                        /* they were read, and the object is there */
+    uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0: the usual number */
+};
+
+struct shard_map {
+    pthread_rwlock_t lock;
+    struct shard **chains;
+    size_t n_chains, n;
+};
+
+int shard_map_init(struct shard_map *m) MUST_CHECK;
+void shard_map_fini(struct shard_map *m);
+/* The shard with that id, which is added when it is new. It stays until the map ends. NULL: no
+ * memory. Any thread. */
+struct shard *shard_map_get(struct shard_map *m, const struct shard_id *id) MUST_CHECK;
+/* The smallest known shard of a table that holds the position. NULL: no memory. */
+struct shard *shard_map_find(struct shard_map *m, uint32_t table, uint64_t position) MUST_CHECK;
+/* Forgets which shards of a table are split: it was dropped, or its objects are not as remembered. */
+void shard_map_forget(struct shard_map *m, uint32_t table);

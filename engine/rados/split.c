@@ -1,0 +1,307 @@
+#include <assert.h>
+#include <errno.h>
+#include <time.h>
+
+#include "engine/rados/fetch.h"
+#include "engine/rados/head.h"
+#include "engine/rados/omap_key.h"
+#include "engine/rados/split.h"
+
+enum {
+    CHUNK = 64 << 10,
+    COPY_BYTES = 4 << 20, /* of one operation */
+    OPERAND_BYTES = 32,   /* an operand id has fewer */
+    DROPPED = -ESTALE,
+    PAUSE_FIRST_MS = 2,
+    PAUSES = 8, /* each twice the one before: 0.5 s in sum, then the waiter completes the split itself */
+};
+
+/* ---- going through the shard ---- */
+
+struct page {
+    struct omap_pairs pairs; /* with the partitions' own keys */
+    struct records records;
+};
+typedef int (*page_fn)(void *arg, const struct page *page);
+
+/* Reads the keys of an object behind `start`, whatever its state. Of a page that ends within the
+ * operands of a record all but that record is taken. `next` gets the key to go on behind. */
+static int read_page(struct rados *s, const struct shard *sh, const char *start, struct arena *a, struct page *page,
+                     struct buf *next, bool *more) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs *pairs = &page->pairs;
+    pairs->n = 0;
+    omap_read_add(&r, start, "", OMAP_READ_MAX);
+    int rc = omap_read_run(&r, sh->name);
+    if (rc == 0 && omap_read_take(&r, 0, a, pairs) < 0) rc = -ENOMEM;
+    *more = rc == 0 && r.parts[0].more;
+    omap_read_fini(&r);
+    if (rc < 0) return rc;
+    struct slice last = pairs->n ? omap_key_record_part(pairs->items[pairs->n - 1].key) : slice_of("", 0);
+    size_t n = pairs->n;
+    while (*more && n && slice_eq(omap_key_record_part(pairs->items[n - 1].key), last)) n--;
+    if (n) pairs->n = n; /* else all are of one record: its operands are taken in parts */
+    buf_clear(next, SIZE_MAX);
+    if (pairs->n) buf_put_slice(next, pairs->items[pairs->n - 1].key);
+    buf_u8(next, 0);
+    return buf_failed(next) ? -ENOMEM : records_of(s, sh->id.table, pairs, a, &page->records);
+}
+
+static int each_page(struct rados *s, const struct shard *sh, page_fn fn, void *arg) {
+    struct arena a;
+    struct page page = {0};
+    struct buf next;
+    bool more = true;
+    int rc = 0;
+    buf_init(&next, 0);
+    arena_init(&a, CHUNK, 0);
+    for (const char *start = SHARD_HEAD_LAST; rc == 0 && more; start = (const char *)next.p) {
+        rc = read_page(s, sh, start, &a, &page, &next, &more);
+        if (rc == 0) rc = fn(arg, &page);
+        arena_reset(&a);
+    }
+    omap_pairs_fini(&page.pairs);
+    arena_fini(&a);
+    buf_fini(&next);
+    return rc;
+}
+
+/* ---- is it worth it? ---- */
+
+struct survey {
+    uint64_t stored, records; /* keys, and how many would be left of them */
+    uint64_t largest;         /* records of the largest partition */
+    uint64_t current;         /* records so far of the partition with this prefix */
+    struct buf prefix;
+};
+
+static int survey_page(void *arg, const struct page *page) {
+    struct survey *v = arg;
+    v->stored += page->pairs.n;
+    v->records += page->records.n;
+    for (size_t i = 0; i < page->records.n; i++) {
+        struct slice key = page->records.items[i].key, prefix = slice_of(key.p, engi_prefix_len(key));
+        if (!slice_eq(prefix, buf_slice(&v->prefix))) {
+            buf_clear(&v->prefix, SIZE_MAX);
+            buf_put_slice(&v->prefix, prefix);
+            v->current = 0;
+        }
+        if (++v->current > v->largest) v->largest = v->current;
+    }
+    return buf_failed(&v->prefix) ? -ENOMEM : 0;
+}
+
+/* 1: the shard has enough records beside those of its largest partition. */
+static int is_worth_it(struct rados *s, struct shard *sh) {
+    struct survey v = {0};
+    buf_init(&v.prefix, 0);
+    int rc = each_page(s, sh, survey_page, &v);
+    buf_fini(&v.prefix);
+    if (rc < 0) return rc;
+    if (sh->id.depth < 64 && (v.records - v.largest) * 4 >= v.records && v.records * 2 > s->o.split_keys) return 1;
+    if (sh->id.depth < 64 && v.largest * 2 < v.records && v.records > 1 && v.stored < s->o.split_keys)
+        return 1; /* bytes */
+    return 0;
+}
+
+/* ---- the steps ---- */
+
+/* Changes the state of an object. 0, also when it has changed already (-ECANCELED of a comparison). */
+static int change_state(struct rados *s, const char *object, struct omap_write *w, enum shard_state from,
+                        enum shard_state to) {
+    omap_write_compare(w, shard_state_key, shard_state_value(from));
+    omap_write_set(w, shard_state_key, shard_state_value(to));
+    int rc = omap_write_run(w, &s->pool, object);
+    omap_write_fini(w);
+    return rc == -ECANCELED ? 0 : rc;
+}
+
+static int make_half(struct rados *s, const char *object) {
+    struct omap_write w = {.creates = true, .exclusive = true};
+    omap_write_set(&w, shard_state_key, shard_state_value(SHARD_COPIED));
+    int rc = omap_write_run(&w, &s->pool, object);
+    omap_write_fini(&w);
+    return rc == -EEXIST ? 0 : rc;
+}
+
+struct half {
+    char name[SHARD_NAME];
+    uint64_t first;               /* its first position */
+    bool open;                    /* somebody has opened it: nothing is copied any more */
+    struct shard_counter counter; /* writer 0: what was copied */
+    struct omap_write write;
+    size_t write_bytes;
+};
+
+struct copying {
+    struct rados *s;
+    struct half halves[2];
+};
+
+static int flush_half(struct rados *s, struct half *h) {
+    int rc = 0;
+    if (!h->open && h->write.sets.n) {
+        assert(h->write.compares.n == 0);
+        omap_write_compare(&h->write, shard_state_key, shard_state_value(SHARD_COPIED));
+        assert(h->write.failed || h->write.compares.n == 1); /* Q5 */
+        rc = omap_write_run(&h->write, &s->pool, h->name);
+    }
+    omap_write_clear(&h->write);
+    h->write_bytes = 0;
+    if (rc != -ECANCELED) return rc;
+    h->open = true;
+    return 0;
+}
+
+static int copy_pair(struct copying *c, uint64_t position, struct slice key, struct slice value) {
+    struct half *h = &c->halves[position >= c->halves[1].first];
+    omap_write_set(&h->write, key, value);
+    h->counter.keys++;
+    h->counter.bytes += key.n + value.n;
+    h->write_bytes += key.n + value.n;
+    return h->write_bytes > COPY_BYTES ? flush_half(c->s, h) : 0;
+}
+
+/* The key of a record's combination follows from those of its operands alone, so that two copies of
+ * a shard are the same. */
+static int combined_key(const struct record *r, struct buf *out) {
+    struct omap_operand_id first, last;
+    struct slice operand = r->operands[0].key;
+    if (r->n_operands > 1) {
+        struct buf record;
+        buf_init(&record, 0);
+        int rc =
+            omap_key_read(operand, &record, &first) | omap_key_read(r->operands[r->n_operands - 1].key, &record, &last);
+        buf_fini(&record);
+        if (rc < 0) return -EBADMSG;
+        last.kind = OMAP_COMBINED;
+        last.oldest = first.oldest;
+        operand = omap_key_record_part(operand);
+        buf_put_slice(out, operand);
+        omap_key_operand(out, &last);
+    } else {
+        buf_put_slice(out, operand);
+    }
+    return buf_failed(out) ? -ENOMEM : 0;
+}
+
+static int copy_records(struct copying *c, const struct records *records, struct buf *keys) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < records->n; i++) {
+        const struct record *r = &records->items[i];
+        size_t from = keys->n;
+        if ((rc = combined_key(r, keys)) == 0)
+            rc = copy_pair(c, shard_position(r->key), slice_of(keys->p + from, keys->n - from), r->value);
+    }
+    return rc;
+}
+
+/* Where the record of an object's key lies. */
+static int position_of(struct slice key, uint64_t *position) {
+    struct buf record;
+    buf_init(&record, 0);
+    int rc = omap_key_record(key, &record) == 0 && record.n >= 8 ? 0 : -EBADMSG;
+    if (rc == 0) *position = load_u64(record.p);
+    buf_fini(&record);
+    return rc;
+}
+
+static int copy_page(void *arg, const struct page *page) {
+    struct copying *c = arg;
+    struct buf keys;
+    size_t bytes = 0;
+    int rc = 0;
+    buf_init(&keys, 0);
+    for (size_t i = 0; i < page->pairs.n; i++) bytes += page->pairs.items[i].key.n + OPERAND_BYTES;
+    if (!buf_reserve(&keys, bytes + 1)) rc = -ENOMEM; /* so that it does not move: writes point into it */
+    for (size_t i = 0; rc == 0 && i < page->pairs.n; i++) {
+        const struct omap_pair *p = &page->pairs.items[i];
+        uint64_t position;
+        if (!omap_key_of_partition(p->key)) continue;
+        if ((rc = position_of(p->key, &position)) == 0) rc = copy_pair(c, position, p->key, p->value);
+    }
+    if (rc == 0) rc = copy_records(c, &page->records, &keys);
+    for (int i = 0; rc == 0 && i < 2; i++) rc = flush_half(c->s, &c->halves[i]);
+    buf_fini(&keys);
+    return rc;
+}
+
+static int open_half(struct rados *s, struct half *h) {
+    struct omap_write w = {0};
+    struct buf key, value;
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    shard_counter_key(&key, h->counter.writer);
+    shard_counter_value(&value, &h->counter);
+    omap_write_set(&w, buf_slice(&key), buf_slice(&value));
+    int rc = buf_failed(&key) || buf_failed(&value) ? -ENOMEM : change_state(s, h->name, &w, SHARD_COPIED, SHARD_OPEN);
+    buf_fini(&key);
+    buf_fini(&value);
+    return rc;
+}
+
+/* Steps 2 to 5 of a frozen shard. */
+static int complete(struct rados *s, struct shard *sh) {
+    struct copying c = {.s = s};
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < 2; i++) {
+        struct shard_id id = shard_half(&sh->id, i);
+        shard_name(&id, c.halves[i].name);
+        c.halves[i].first = id.bits;
+        rc = make_half(s, c.halves[i].name);
+    }
+    if (rc == 0) rc = each_page(s, sh, copy_page, &c);
+    for (unsigned i = 0; i < 2; i++) {
+        if (rc == 0) rc = open_half(s, &c.halves[i]);
+        omap_write_fini(&c.halves[i].write);
+    }
+    if (rc < 0) return rc;
+    struct omap_write w = {.clears = true};
+    return change_state(s, sh->name, &w, SHARD_FROZEN, SHARD_SPLIT);
+}
+
+static int state_of(struct rados *s, struct shard *sh, enum shard_state *state) {
+    struct arena a;
+    struct shard_head head;
+    arena_init(&a, 1 << 10, 0);
+    int rc = head_read(s, sh, false, &a, &head);
+    arena_fini(&a);
+    if (rc == 0) *state = head.state;
+    return rc == -ENOENT ? DROPPED : rc;
+}
+
+/* Completes what is frozen, and notes when the shard is split. */
+static int follow(struct rados *s, struct shard *sh, bool completes, enum shard_state *state) {
+    int rc = state_of(s, sh, state);
+    if (rc == 0 && *state == SHARD_FROZEN && completes) {
+        rc = complete(s, sh);
+        if (rc == 0) rc = state_of(s, sh, state);
+    }
+    if (rc == 0 && *state == SHARD_SPLIT) atomic_store(&sh->split, true);
+    return rc;
+}
+
+int split_shard(struct rados *s, struct shard *sh) {
+    struct omap_write w = {0};
+    enum shard_state state;
+    int rc = state_of(s, sh, &state);
+    if (rc == 0 && state == SHARD_OPEN) {
+        if ((rc = is_worth_it(s, sh)) <= 0) return rc;
+        rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
+    }
+    if (rc == 0) rc = follow(s, sh, true, &state);
+    if (rc == 0) atomic_fetch_add(&s->n_splits, 1);
+    return rc;
+}
+
+int split_await(struct rados *s, struct shard *sh) {
+    enum shard_state state = SHARD_FROZEN;
+    int rc = 0;
+    for (int i = 0; rc == 0 && state == SHARD_FROZEN && i <= PAUSES && !atomic_load(&sh->split); i++) {
+        rc = follow(s, sh, i == PAUSES, &state);
+        struct timespec pause = {.tv_nsec = (PAUSE_FIRST_MS << i) * 1000000L};
+        if (rc == 0 && state == SHARD_FROZEN) nanosleep(&pause, NULL);
+    }
+    if (rc == 0 && state == SHARD_COPIED) return -EBADMSG; /* nobody is led to a half before it is open */
+    return rc;
+}

@@ -1,0 +1,22 @@
+/* The split of a shard in two.
+ *
+ *   1. freeze: [state open -> frozen]. Writes to the shard fail from now on; readers still read it.
+ *   2. make both halves, in state copied.
+ *   3. copy to the halves. Each operation compares the half's state with copied.
+ *   4. open the halves: [state copied -> open, the counters of what was copied].
+ *   5. mark as split: [state frozen -> split, all else cleared].
+ *
+ * Q5. What is copied depends only on the frozen shard, and is not copied once a half is open. So
+ * several processes may split the same shard at once, and anyone may continue where another has
+ * died.
+ */
+#pragma once
+
+#include "engine/rados/rados.h"
+
+/* Splits the shard, or completes its split. Does nothing when it is mostly one partition, which
+ * cannot be split. 0, or a negative error number. Blocking: some 100 ms. */
+int split_shard(struct rados *s, struct shard *sh) MUST_CHECK;
+/* Waits until a frozen shard is split. Completes the split itself if that takes long. 0, or a
+ * negative error number: -ESTALE: the table was dropped. */
+int split_await(struct rados *s, struct shard *sh) MUST_CHECK;

@@ -1,0 +1,163 @@
+#include <stdlib.h>
+
+#include "engine/rados/batchlog.h"
+#include "engine/rados/iter.h"
+#include "engine/rados/named.h"
+#include "engine/rados/read.h"
+#include "engine/rados/store.h"
+#include "engine/rados/table.h"
+#include "engine/rows/batch.h"
+#include "engine/rows/walk.h"
+
+enum { BALLOT_BYTES = 8 };
+
+/* ---- reads ---- */
+
+static bool may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
+    (void)s, (void)view, (void)token;
+    return true;
+}
+
+/* Range deletions are compared one by one: there are no fragments. */
+static void hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint what) {
+    (void)s, (void)view, (void)prefix, (void)what;
+}
+
+/* Walks over what one operation has read of the partition. */
+static int walk_result(const struct read_result *found, struct store_read *r, struct err *e) {
+    size_t n = found->head.n + found->ranges.n;
+    struct record *records = arena_alloc(r->arena, (n + 1) * sizeof(*records));
+    if (!records) return err_nomem(e);
+    if (found->head.n) memcpy(records, found->head.items, found->head.n * sizeof(*records));
+    if (found->ranges.n) memcpy(records + found->head.n, found->ranges.items, found->ranges.n * sizeof(*records));
+    if (found->keys[0].value.p) records[n++] = found->keys[0];
+    struct kv_iter *it = iter_of_records(records, n, e);
+    if (!it) return -1;
+    engi_read_begin(r);
+    if (found->ballot.n == BALLOT_BYTES) r->ballot = load_u64(found->ballot.p);
+    int rc = engi_walk(it, ENG_TIER_ANY, r, e);
+    it->ops->iter_free(it);
+    return rc;
+}
+
+static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                    struct err *e) {
+    struct read_result found;
+    struct arena a;
+    bool is_row = r->key.p[r->n_prefix] == ENGI_ROW;
+    (void)view;
+    if (tier == ENG_TIER_CACHE) return KV_INCOMPLETE;
+    arena_init(&a, 1 << 12, 0);
+    int rc = read_partition(rados_of(s), slice_of(r->key.p, r->n_prefix), &r->key, is_row, &a, &found, e);
+    if (!rc) rc = walk_result(&found, r, e);
+    arena_fini(&a);
+    return rc;
+}
+
+/* A cursor, which in the cache tier finds nothing out. */
+static int incomplete_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
+    (void)move, (void)key;
+    return kv_iter_lend(it, KV_INCOMPLETE, e);
+}
+static void incomplete_free(struct kv_iter *it) { free(it); }
+static const struct kv_ops incomplete_ops = {.iter_move = incomplete_move, .iter_free = incomplete_free};
+
+static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
+                                   struct err *e) {
+    uint32_t table = load_u32(range->lower.p);
+    (void)view;
+    if (range->tier == ENG_TIER_CACHE) {
+        struct kv_iter *it = calloc(1, sizeof(*it));
+        if (!it) return err_null(err_nomem(e));
+        it->ops = &incomplete_ops;
+        return it;
+    }
+    /* A range of one partition begins with its prefix. */
+    struct slice prefix =
+        range->part ? slice_of(range->lower.p, ENGI_KEY_PREFIX_MIN + range->part->key.n) : (struct slice){0};
+    return iter_of_range(rados_of(s), table, prefix, range->lower, range->upper, range->reverse, e);
+}
+
+/* ---- batches ---- */
+
+static struct eng_batch *batch_new(struct store *s) {
+    (void)s;
+    return malloc(sizeof(struct eng_batch));
+}
+static void batch_free(struct eng_batch *b) { free(b); }
+static int batch_add(struct eng_batch *b, struct err *e) {
+    (void)b, (void)e;
+    return 0;
+}
+static void batch_done(struct eng_batch *b) { (void)b; }
+
+static int commit(struct eng_batch *b, bool patience, struct err *e) {
+    if (!b->n) return 0;
+    return patience ? batchlog_write(rados_of(b->store), b, e) : ENG_BUSY;
+}
+
+/* ---- named records, tables ---- */
+
+static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    struct named_change *named = calloc(n + 1, sizeof(*named));
+    if (!named) return err_nomem(e);
+    for (uint32_t i = 0; i < n; i++)
+        named[i] = (struct named_change){.key = changes[i].key,
+                                         .value = changes[i].value,
+                                         .deleted = changes[i].deleted,
+                                         .conditional = changes[i].conditional,
+                                         .expected = changes[i].expected};
+    int rc = named_write(rados_of(s), n, named, e);
+    free(named);
+    return rc == NAMED_CHANGED ? ENG_CHANGED : rc;
+}
+
+static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
+    return named_scan(rados_of(s), prefix, fn, arg, e);
+}
+
+static int meta_watch(struct store *s, eng_notice_fn fn, void *arg, struct err *e) {
+    struct rados *r = rados_of(s);
+    r->watch = named_watch_start(r, fn, arg, e);
+    return r->watch ? 0 : -1;
+}
+
+static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err *e) {
+    return table_each(rados_of(s), fn, arg, e);
+}
+
+static int drop(struct store *s, uint32_t table, struct err *e) { return table_drop(rados_of(s), table, e); }
+
+static const struct store_ops rados_ops = {
+    .offers = STORE_REMOTE,
+    .meta_write = meta_write,
+    .meta_scan = meta_scan,
+    .meta_watch = meta_watch,
+    .each_stored = each_stored,
+    .drop = drop,
+    .read = read_row,
+    .cursor_open = cursor_open,
+    .may_be_deleted = may_be_deleted,
+    .hint = hint,
+    .batch_new = batch_new,
+    .batch_free = batch_free,
+    .batch_add = batch_add,
+    .batch_done = batch_done,
+    .commit = commit,
+};
+
+int rados_store_init(struct store *s, const struct rados_options *o, struct err *e) {
+    struct rados_options with_rows = *o;
+    with_rows.merge = eng_row_merge;
+    struct rados *rados = rados_open(&with_rows, e);
+    if (!rados) return -1;
+    s->ops = &rados_ops;
+    s->own = rados;
+    return 0;
+}
+
+void rados_store_fini(struct store *s) {
+    struct rados *r = rados_of(s);
+    if (r->watch) named_watch_stop(r->watch);
+    rados_close(r);
+}

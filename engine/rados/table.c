@@ -1,0 +1,126 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "engine/rados/head.h"
+#include "engine/rados/table.h"
+
+/* Called with a shard behind those that it was split into. 0, or a negative error number. */
+typedef int (*shard_fn)(void *arg, const struct shard *sh, const struct shard_head *head);
+
+/* Also of a shard that is being split: its halves, as far as they are there, come first. */
+static int each_shard(struct rados *s, const struct shard_id *id, shard_fn fn, void *arg) {
+    struct arena a;
+    struct shard_head head;
+    struct shard *sh = shard_map_get(&s->shards, id);
+    if (!sh) return -ENOMEM;
+    arena_init(&a, 1 << 10, 0);
+    int rc = head_read(s, sh, false, &a, &head);
+    bool has_halves = rc == 0 && head.state != SHARD_OPEN && id->depth < 64;
+    for (unsigned i = 0; rc == 0 && has_halves && i < 2; i++) {
+        struct shard_id half = shard_half(id, i);
+        rc = each_shard(s, &half, fn, arg);
+    }
+    if (rc == 0) rc = fn(arg, sh, &head);
+    arena_fini(&a);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int remove_object(struct rados *s, const char *name) {
+    int rc = s->pool.lib->remove(s->pool.io, name);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int remove_shard(void *arg, const struct shard *sh, const struct shard_head *head) {
+    (void)head;
+    return remove_object(arg, sh->name);
+}
+
+typedef int (*object_fn)(void *arg, const char *name);
+
+static int each_object(struct rados *s, object_fn fn, void *arg) {
+    const struct librados *lib = s->pool.lib;
+    const char *name;
+    void *list;
+    int rc = lib->nobjects_list_open(s->pool.io, &list);
+    if (rc < 0) return rc;
+    while ((rc = lib->nobjects_list_next(list, &name, NULL, NULL)) == 0)
+        if ((rc = fn(arg, name)) < 0) break;
+    lib->nobjects_list_close(list);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+struct orphans {
+    struct rados *s;
+    uint32_t table;
+};
+
+static int remove_orphan(void *arg, const char *name) {
+    const struct orphans *o = arg;
+    struct shard_id id;
+    return shard_name_read(name, &id) == 0 && id.table == o->table ? remove_object(o->s, name) : 0;
+}
+
+int table_drop(struct rados *s, uint32_t table, struct err *e) {
+    struct shard_id root = {.table = table};
+    struct arena a;
+    struct shard_head head;
+    struct shard *sh = shard_map_get(&s->shards, &root);
+    if (!sh) return err_nomem(e);
+    arena_init(&a, 1 << 10, 0);
+    int rc = head_read(s, sh, false, &a, &head);
+    arena_fini(&a);
+    /* Without a root there may be halves that a late split has made. */
+    if (rc == -ENOENT) rc = each_object(s, remove_orphan, &(struct orphans){.s = s, .table = table});
+    else if (rc == 0) rc = each_shard(s, &root, remove_shard, s);
+    shard_map_forget(&s->shards, table);
+    return rc < 0 ? pool_error(e, rc, POOL_WRITES, sh->name) : 0;
+}
+
+static int add_size(void *arg, const struct shard *sh, const struct shard_head *head) {
+    struct shard_counter *sum = arg, here = shard_sum(head);
+    (void)sh;
+    if (head->state != SHARD_OPEN && head->state != SHARD_FROZEN) return 0;
+    sum->keys += here.keys;
+    sum->bytes += here.bytes;
+    return 0;
+}
+
+int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) {
+    struct shard_counter sum = {0};
+    int rc = each_shard(s, &(struct shard_id){.table = table}, add_size, &sum);
+    *keys = sum.keys;
+    *bytes = sum.bytes;
+    return rc < 0 ? pool_error(e, rc, POOL_READS, "of a table") : 0;
+}
+
+struct tables {
+    uint32_t *ids;
+    size_t n, cap;
+};
+
+static int note_table(void *arg, const char *name) {
+    struct tables *t = arg;
+    struct shard_id id;
+    if (shard_name_read(name, &id) < 0) return 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->ids[i] == id.table) return 0;
+    if (array_room(&t->ids, t->n, &t->cap, sizeof(t->ids[0])) < 0) return -ENOMEM;
+    t->ids[t->n++] = id.table;
+    return 0;
+}
+
+static int by_id(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+int table_each(struct rados *s, table_fn fn, void *arg, struct err *e) {
+    struct tables t = {0};
+    int rc = each_object(s, note_table, &t);
+    if (rc < 0) rc = pool_error(e, rc, POOL_READS, "names");
+    if (t.n) qsort(t.ids, t.n, sizeof(t.ids[0]), by_id);
+    for (size_t i = 0; rc == 0 && i < t.n; i++) rc = fn(arg, t.ids[i], e);
+    free(t.ids);
+    return rc;
+}

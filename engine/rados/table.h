@@ -1,0 +1,16 @@
+/* Whole tables. */
+#pragma once
+
+#include "engine/rados/rados.h"
+
+/* Removes all objects of a table. The smallest shards go first, so that a drop that was cut short
+ * finds the rest when it runs again. A write meanwhile fails, or makes the table's first object
+ * again; so an id is not used again, and a table that table_each still names is dropped again.
+ * Blocking, long. */
+int table_drop(struct rados *s, uint32_t table, struct err *e) MUST_CHECK;
+/* Keys and bytes of a table, as its shards count them. */
+int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) MUST_CHECK;
+/* Calls fn for each table that has an object, in ascending order; fn returns 0 to go on, -1 to stop
+ * with its error. Reads the names of all objects of the pool. */
+typedef int (*table_fn)(void *arg, uint32_t table, struct err *e);
+int table_each(struct rados *s, table_fn fn, void *arg, struct err *e) MUST_CHECK;

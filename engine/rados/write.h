@@ -1,0 +1,50 @@
+/* Writes. The changes of one partition travel in one operation and happen as a whole or not at all.
+ *
+ * Life of a group: its thread puts it in the queue of its shard. If no operation of this store on
+ * the shard is under way, the thread sends one with all waiting groups; otherwise it waits. While
+ * one operation is under way, later groups gather for the next. A shard that turns out to be frozen
+ * is split by somebody: the thread waits for that, or completes the split, and the group moves to a
+ * half.
+ */
+#pragma once
+
+#include "engine/rados/rados.h"
+
+enum write_kind {
+    WRITE_APPEND,  /* adds an operand */
+    WRITE_REPLACE, /* adds their combination, and removes the operands that a reader saw */
+    WRITE_REMOVE,  /* removes the operands that a reader saw */
+};
+
+struct write_change {
+    enum write_kind kind;
+    struct slice key;   /* of the record (engine/rows/key.h) */
+    struct slice value; /* not empty; none of WRITE_REMOVE */
+    const struct omap_pair *seen; /* operands, oldest first, as a reader returned them */
+    size_t n_seen;
+};
+
+enum { WRITE_CHANGED = -4 /* the ballot or the mark is not as expected; nothing was written */ };
+enum write_phase { WRITE_WAITS, WRITE_RUNS, WRITE_MOVES, WRITE_DONE };
+
+struct write_group {
+    struct slice prefix; /* of the partition */
+    const struct write_change *changes;
+    size_t n;
+    const struct slice *expected; /* the partition's ballot as it was read, empty: none; NULL: no condition */
+    struct slice ballot;          /* the new one, not empty; p NULL: it stays */
+    /* Of a group that removes operands: the partition's mark of removals as it was read with them,
+     * empty: none. So no operand is removed, and counted as removed, twice. NULL of other groups */
+    const struct slice *removals;
+    int result;                   /* 0, -1 or WRITE_CHANGED */
+    /* The writer's: */
+    enum write_phase phase;
+    bool alone; /* an operation in which it had company was refused, perhaps because of its condition */
+    int rc;     /* why the result is -1: an error number, negative */
+    struct shard *shard;
+    struct write_group *next;
+};
+
+/* Writes groups, each of another partition. The groups are not atomic together: each has its own
+ * result. 0: no result is -1; -1: e is the first error. */
+int write_groups(struct rados *s, struct write_group *groups, size_t n, struct err *e) MUST_CHECK;

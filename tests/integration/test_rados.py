@@ -1,0 +1,182 @@
+"""Several servers on one pool of a Ceph cluster (--store rados), with one OSD in memory: the same rows and the same schema at each of them."""
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from cassandra import InvalidRequest, WriteTimeout
+from cassandra.query import BatchStatement
+
+from tally_server import Server, create_keyspace, eventually
+
+CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
+SYSTEM_PYTHON = "/usr/bin/python3"  # which has Ceph's module
+
+
+@pytest.fixture(scope="module")
+def ceph(tmp_path_factory):
+    """The folder of a cluster."""
+    if not shutil.which("ceph-osd"):
+        give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        give_up("not run: Ceph's packages are not installed (tests/rados/cluster.py install)")
+    folder = tmp_path_factory.mktemp("ceph")
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
+    yield folder
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "wipe", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def servers(ceph, tmp_path_factory):
+    """Two of them, and a session with each."""
+    made = [Server(tmp_path_factory.mktemp("server"), *flags(ceph)).start() for _ in range(2)]
+    clusters = [s.cluster() for s in made]
+    yield made, [c.connect() for c in clusters]
+    for c in clusters:
+        c.shutdown()
+    for s in made:
+        assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+        s.stop()
+
+
+def flags(ceph):
+    return ["--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "tally", "--ddl-delay", "none", "--update-workers", "32", "--read-workers", "32"]
+
+
+@pytest.fixture(scope="module")
+def sessions(servers):
+    a, b = servers[1]
+    create_keyspace(a, "ks")
+    table(a, b, "t", "p int, c int, v text, s text static, PRIMARY KEY (p, c)")
+    return a, b
+
+
+def knows(session, name):
+    try:
+        session.execute(f"SELECT * FROM ks.{name} LIMIT 1")
+        return True
+    except InvalidRequest:
+        return False
+
+
+def table(a, b, name, columns):
+    """Made at one server; returns when both have it."""
+    a.execute(f"CREATE TABLE ks.{name} ({columns})")
+    for session in (a, b):
+        eventually(lambda: knows(session, name), f"{name} is not known")
+
+
+def test_rows_written_at_one_server_are_read_at_the_other(sessions):
+    a, b = sessions
+    insert = a.prepare("INSERT INTO ks.t (p, c, v) VALUES (?, ?, ?)")
+    for future in [a.execute_async(insert, (i % 20, i // 20, f"v{i}")) for i in range(600)]:
+        future.result()
+    assert [r.c for r in b.execute("SELECT c FROM ks.t WHERE p = 7")] == list(range(30))
+    assert [r.c for r in b.execute("SELECT c FROM ks.t WHERE p = 7 AND c >= 10 AND c < 20 ORDER BY c DESC")] == list(range(19, 9, -1))
+    b.default_fetch_size = 100
+    assert len({(r.p, r.c) for r in b.execute("SELECT * FROM ks.t")}) == 600
+
+
+def test_deletions_and_static_rows_are_seen_at_the_other(sessions):
+    a, b = sessions
+    for c in range(30):
+        a.execute("INSERT INTO ks.t (p, c, v) VALUES (100, %s, 'x')", (c,))
+    a.execute("UPDATE ks.t SET s = 'static' WHERE p = 100")
+    b.execute("DELETE FROM ks.t WHERE p = 100 AND c >= 10 AND c < 20")
+    b.execute("DELETE FROM ks.t WHERE p = 100 AND c = 25")
+    rows = list(a.execute("SELECT c, s FROM ks.t WHERE p = 100"))
+    assert [r.c for r in rows] == [c for c in range(30) if not 10 <= c < 20 and c != 25]
+    assert {r.s for r in rows} == {"static"}
+    a.execute("DELETE FROM ks.t WHERE p = 100")
+    assert not list(b.execute("SELECT c FROM ks.t WHERE p = 100"))
+
+
+def test_a_condition_holds_at_every_server(sessions):
+    a, b = sessions
+    assert a.execute("INSERT INTO ks.t (p, c, v) VALUES (200, 1, 'x') IF NOT EXISTS").one().applied
+    refused = b.execute("INSERT INTO ks.t (p, c, v) VALUES (200, 1, 'y') IF NOT EXISTS").one()
+    assert not refused.applied and refused.v == "x"
+    assert b.execute("UPDATE ks.t SET v = 'z' WHERE p = 200 AND c = 1 IF v = 'x'").one().applied
+    assert not a.execute("UPDATE ks.t SET v = 'w' WHERE p = 200 AND c = 1 IF v = 'x'").one().applied
+    assert a.execute("SELECT v FROM ks.t WHERE p = 200 AND c = 1").one().v == "z"
+
+
+def test_of_writers_at_two_servers_one_wins(sessions):
+    """Each adds one to a number; what was acknowledged is in it once."""
+    a, b = sessions
+    a.execute("INSERT INTO ks.t (p, c, v) VALUES (300, 1, '0')")
+    added = []
+
+    def add(session):
+        for _ in range(40):
+            now = int(session.execute("SELECT v FROM ks.t WHERE p = 300 AND c = 1").one().v)
+            try:
+                if session.execute("UPDATE ks.t SET v = %s WHERE p = 300 AND c = 1 IF v = %s", (str(now + 1), str(now))).one().applied:
+                    added.append(now + 1)
+            except WriteTimeout as e:  # two at the same moment: one is told that nothing was written
+                assert "nothing was written" in str(e)
+
+    threads = [threading.Thread(target=add, args=(s,)) for s in (a, b)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(added) == list(range(1, len(added) + 1))
+    assert int(a.execute("SELECT v FROM ks.t WHERE p = 300 AND c = 1").one().v) == len(added) >= 40
+
+
+def test_a_logged_batch_over_partitions_is_whole(sessions):
+    a, b = sessions
+    batch = BatchStatement()
+    insert = a.prepare("INSERT INTO ks.t (p, c, v) VALUES (?, 1, 'batch')")
+    for p in range(400, 410):
+        batch.add(insert, (p,))
+    a.execute(batch)
+    for p in range(400, 410):
+        assert b.execute("SELECT v FROM ks.t WHERE p = %s AND c = 1", (p,)).one().v == "batch"
+
+
+def test_the_schema_changes_at_both(sessions):
+    a, b = sessions
+    table(b, a, "changing", "p int PRIMARY KEY, v int")
+    b.execute("ALTER TABLE ks.changing ADD w int")
+    eventually(lambda: a.execute("SELECT column_name FROM system_schema.columns WHERE keyspace_name = 'ks' AND table_name = 'changing' AND column_name = 'w'").one())
+    a.execute("INSERT INTO ks.changing (p, v, w) VALUES (1, 2, 3)")
+    assert b.execute("SELECT w FROM ks.changing WHERE p = 1").one().w == 3
+    a.execute("DROP TABLE ks.changing")
+    eventually(lambda: not knows(b, "changing"))
+
+
+def test_a_third_server_starts_with_everything_and_a_killed_one_is_not_missed(sessions, servers, ceph, tmp_path):
+    a, _ = sessions
+    a.execute("INSERT INTO ks.t (p, c, v) VALUES (500, 1, 'kept')")
+    third = Server(tmp_path, *flags(ceph)).start()
+    with third.cluster() as cluster:
+        session = cluster.connect()
+        assert session.execute("SELECT v FROM ks.t WHERE p = 500 AND c = 1").one().v == "kept"
+        session.execute("INSERT INTO ks.t (p, c, v) VALUES (500, 2, 'of the third')")
+        third.kill9()
+    assert a.execute("SELECT v FROM ks.t WHERE p = 500 AND c = 2").one().v == "of the third"
+    a.execute("INSERT INTO ks.t (p, c, v) VALUES (500, 3, 'after')")
+    third.start()
+    with third.cluster() as cluster:
+        assert [r.c for r in cluster.connect().execute("SELECT c FROM ks.t WHERE p = 500")] == [1, 2, 3]
+    third.stop()
+
+
+def test_what_the_store_does_not_offer_is_refused(sessions):
+    a, _ = sessions
+    a.execute("CREATE TABLE ks.recoverable (p int PRIMARY KEY)")
+    with pytest.raises(Exception, match="not available on a Ceph cluster"):
+        a.execute("ALTER TABLE ks.recoverable WITH custom_properties = {'point_in_time_recovery': {'status': 'enabled'}}")
+
+
+@pytest.mark.parametrize("more, words", [(["--rados-conf", "/nowhere/ceph.conf"], "cannot read Ceph's configuration /nowhere/ceph.conf"),
+                                         (["--rados-pool", "no-such-pool"], "cannot open pool 'no-such-pool'")])
+def test_a_store_that_is_not_there_is_named(ceph, tmp_path, more, words):
+    server = Server(tmp_path, "--store", "rados", "--rados-conf", ceph / "ceph.conf", *more)
+    with pytest.raises(AssertionError):
+        server.start()
+    server.process.wait()
+    assert words in server.log.read_text()

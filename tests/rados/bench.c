@@ -1,0 +1,182 @@
+/* What operations of the store cost: rows per second, and processor time of the client and of the OSDs per row.
+ *
+ *     rados_bench [THREADS [ROWS_PER_THREAD]]
+ *
+ * On the cluster of TALLY_RADOS_CONF (tests/rados/cluster.py start). The rows have 100 bytes. Times depend on what else
+ * the machine does; processor time depends on it least.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/rados/split.h"
+#include "harness.h"
+
+enum { VALUE = 100, THREADS_MAX = 256, LOADED = 40000 };
+
+static struct rados *store;
+static uint32_t table;
+static int n_threads = 64, per_thread = 500;
+
+struct worker {
+    pthread_t thread;
+    uint64_t random;
+    uint32_t number, rows; /* rows in one group */
+    void (*step)(struct worker *w);
+};
+
+static uint32_t pick(struct worker *w, uint32_t n) {
+    w->random ^= w->random << 13, w->random ^= w->random >> 7, w->random ^= w->random << 17;
+    return (uint32_t)(w->random >> 20) % n;
+}
+
+static void fail(const char *what, const struct err *e) {
+    fprintf(stderr, "%s: %s\n", what, e->text);
+    exit(1);
+}
+
+static void write_rows(struct worker *w, uint32_t partition, bool conditional) {
+    struct write_change changes[64];
+    struct buf prefix, keys[64];
+    struct read_result r;
+    struct arena a;
+    struct err e = {0};
+    uint8_t value[VALUE];
+    memset(value, 'v', sizeof(value));
+    arena_init(&a, 1 << 12, 0);
+    buf_init(&prefix, 0);
+    harness_prefix(&prefix, table, partition);
+    for (uint32_t i = 0; i < w->rows; i++) {
+        uint8_t row[4];
+        store_u32(row, pick(w, 1 << 30));
+        buf_init(&keys[i], 0);
+        harness_key(&keys[i], table, partition, ENGI_ROW, slice_of(row, 4));
+        changes[i] =
+            (struct write_change){.kind = WRITE_APPEND, .key = buf_slice(&keys[i]), .value = slice_of(value, VALUE)};
+    }
+    struct slice key = buf_slice(&keys[0]), seen = slice_of("", 0);
+    struct write_group g = {.prefix = buf_slice(&prefix), .changes = changes, .n = w->rows};
+    do {
+        if (conditional) {
+            if (read_partition(store, g.prefix, &key, 1, &a, &r, &e) < 0) fail("read", &e);
+            if (r.ballot.p) seen = r.ballot;
+            g.expected = &seen;
+            g.ballot = slice_of(value, 8);
+            store_u32(value, w->number), store_u32(value + 4, pick(w, UINT32_MAX));
+        }
+        if (write_groups(store, &g, 1, &e) < 0) fail("write", &e);
+    } while (g.result == WRITE_CHANGED);
+    buf_fini(&prefix);
+    for (uint32_t i = 0; i < w->rows; i++) buf_fini(&keys[i]);
+    arena_fini(&a);
+}
+
+static void spread(struct worker *w) { write_rows(w, pick(w, LOADED), false); }
+static void conditional(struct worker *w) { write_rows(w, pick(w, LOADED), true); }
+static void one_partition(struct worker *w) { write_rows(w, LOADED + 1, false); }
+static void get(struct worker *w) {
+    struct buf prefix, key;
+    struct read_result r;
+    struct arena a;
+    struct err e = {0};
+    uint32_t partition = pick(w, LOADED);
+    arena_init(&a, 1 << 12, 0);
+    buf_init(&prefix, 0);
+    buf_init(&key, 0);
+    harness_prefix(&prefix, table, partition);
+    harness_key(&key, table, partition, ENGI_ROW, slice_of("\0\0\0\1", 4));
+    struct slice row = buf_slice(&key);
+    if (read_partition(store, buf_slice(&prefix), &row, 1, &a, &r, &e) < 0) fail("read", &e);
+    buf_fini(&prefix);
+    buf_fini(&key);
+    arena_fini(&a);
+}
+
+static void *work(void *arg) {
+    struct worker *w = arg;
+    for (int i = 0; i < per_thread; i++) w->step(w);
+    return NULL;
+}
+
+static double seconds_of_osds(void) {
+    double sum = 0;
+    const char *conf = getenv("TALLY_RADOS_CONF"), *end = strrchr(conf, '/');
+    for (int osd = 0; osd < 3; osd++) {
+        char path[4096], line[2048];
+        unsigned long user = 0, system = 0;
+        snprintf(path, sizeof(path), "%.*s/run/osd.%d.pid", (int)(end - conf), conf, osd);
+        if (access(path, R_OK) != 0) continue;
+        snprintf(path, sizeof(path), "/proc/%d/stat", harness_osd(osd));
+        FILE *f = fopen(path, "r");
+        if (f && fgets(line, sizeof(line), f) &&
+            sscanf(strrchr(line, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
+            sum += (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+        if (f) fclose(f);
+    }
+    return sum;
+}
+static double own_seconds(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void measure(const char *name, int threads, uint32_t rows, void (*step)(struct worker *)) {
+    static struct worker workers[THREADS_MAX];
+    double t0 = now(), own0 = own_seconds(), osd0 = seconds_of_osds();
+    uint64_t operations = store->n_operations;
+    for (int i = 0; i < threads; i++) {
+        workers[i] = (struct worker){
+            .random = 88172645463325252u + (uint64_t)i * 7919, .number = (uint32_t)i, .rows = rows, .step = step};
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i])) exit(1);
+    }
+    for (int i = 0; i < threads; i++) pthread_join(workers[i].thread, NULL);
+    double t = now() - t0, n = (double)threads * per_thread * rows;
+    printf("%-38s %8.0f rows/s  client %6.1f us/row  OSDs %6.1f us/row  %7llu writes\n", name, n / t,
+           (own_seconds() - own0) / n * 1e6, (seconds_of_osds() - osd0) / n * 1e6,
+           (unsigned long long)(store->n_operations - operations));
+    fflush(stdout);
+}
+
+static void measure_split(void) {
+    struct worker w = {.random = 5, .rows = 50};
+    struct shard *root;
+    table = harness_table();
+    for (uint32_t p = 0; p < 78; p++) write_rows(&w, p, false);
+    root = shard_map_get(&store->shards, &(struct shard_id){.table = table});
+    double t0 = now(), own0 = own_seconds(), osd0 = seconds_of_osds();
+    if (split_shard(store, root) < 0) exit(1);
+    printf("split of %llu rows: %.0f ms, client %.0f ms, OSDs %.0f ms of processor time\n",
+           (unsigned long long)root->own.keys, (now() - t0) * 1e3, (own_seconds() - own0) * 1e3,
+           (seconds_of_osds() - osd0) * 1e3);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) n_threads = atoi(argv[1]);
+    if (argc > 2) per_thread = atoi(argv[2]);
+    if (n_threads < 1 || n_threads > THREADS_MAX) return 2;
+    store = harness_open(0, 30);
+    table = harness_table();
+    int saved = per_thread;
+    per_thread = LOADED / 50 / n_threads + 1;
+    measure("load, 50 rows a write", n_threads, 50, spread);
+    per_thread = saved;
+    printf("splits so far: %llu\n", (unsigned long long)store->n_splits);
+    measure("one row, spread", n_threads, 1, spread);
+    measure("one row, spread, one in flight", 1, 1, spread);
+    measure("one row, one partition", n_threads, 1, one_partition);
+    measure("one row, read then conditional write", n_threads, 1, conditional);
+    measure("read of a row", n_threads, 1, get);
+    measure("read of a row, one in flight", 1, 1, get);
+    measure_split();
+    rados_close(store);
+    return 0;
+}

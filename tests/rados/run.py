@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Runs the tests of the store on Ceph: the functions on one OSD in memory, then clients under a model on three OSDs with bluestore that are killed and paused.
+
+    tests/rados/run.py [--build FOLDER] [--kills N] [--only function|failures]
+
+Prints what each part did, and "N passed, N failed" at the end.
+"""
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import cluster as ceph  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRESS = 200  # writes that must be acknowledged between two failures, so that each meets clients at work
+
+
+def run(cluster, program, *args, **more):
+    environment = dict(os.environ, TALLY_RADOS_CONF=str(cluster.conf))
+    return subprocess.Popen([str(program), *args], env=environment, **more)
+
+
+def functions(build, folder):
+    cluster = ceph.Cluster(folder / "function").start()
+    try:
+        passed = failed = 0
+        for program in ("rados_test_store", "rados_test_engine"):
+            done = run(cluster, build / "tests" / program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            output, _ = done.communicate(timeout=600)
+            print(output)
+            passed += output.count("[       OK ]")
+            failed += max(output.count("[  FAILED  ] test_") // 2, done.returncode != 0)
+        return passed, failed
+    finally:
+        cluster.wipe()
+
+
+class Stress:
+    """The model's clients, which tell how many writes were acknowledged."""
+
+    def __init__(self, cluster, build):
+        self.process = run(cluster, build / "tests" / "rados_stress", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.lines = []
+
+    def writes(self):
+        self.process.stdin.write(".")
+        self.process.stdin.flush()
+        while True:
+            line = self.process.stdout.readline()
+            if not line:
+                raise RuntimeError("the clients have ended: " + "".join(self.lines))
+            if line.strip().isdigit():
+                return int(line)
+            self.lines.append(line)
+
+    def wait_for_progress(self):
+        goal = self.writes() + PROGRESS
+        ceph.wait_for("writes are acknowledged", lambda: self.writes() >= goal)
+
+    def end(self):
+        rest, _ = self.process.communicate(timeout=600)
+        print("".join(self.lines) + rest)
+        return self.process.returncode
+
+
+def failures(build, folder, kills):
+    """Every failure takes one OSD of three away, waits until the others serve the clients again, and brings it back."""
+    cluster = ceph.Cluster(folder / "failures").start(3, "bluestore")
+    monitor = cluster.connect()
+    choice = random.Random(30)
+    try:
+        stress = Stress(cluster, build)
+        for i in range(kills):
+            osd, pause = choice.randrange(3), choice.random() < 0.3
+            stress.wait_for_progress()
+            (cluster.pause if pause else cluster.kill)(osd)
+            stress.wait_for_progress()
+            (cluster.resume if pause else cluster.start_osd)(osd)
+            cluster.wait_up(monitor, 3)
+            stress.wait_for_progress()
+            print(f"{'pause' if pause else 'kill'} {i + 1} of {kills}: OSD {osd}, {stress.writes()} writes acknowledged", flush=True)
+        return (1, 0) if stress.end() == 0 else (0, 1)
+    finally:
+        monitor.shutdown()
+        cluster.wipe()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--only", choices=["function", "failures"])
+    a = parser.parse_args()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="tally-rados-") as folder:
+        for name, part in (("function", lambda: functions(a.build, Path(folder))), ("failures", lambda: failures(a.build, Path(folder), a.kills))):
+            if a.only in (None, name):
+                p, f = part()
+                passed, failed = passed + p, failed + f
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+/* The engine on Ceph answers as the engine of one process with its store in memory does: the same
+ * random statements go to both, and every row, slice and scan is compared, while shards split. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/murmur3.h"
+#include "engine/engine.h"
+#include "engine/rados/batchlog.h"
+#include "engine/rados/store.h"
+#include "engine/rados/write.h"
+#include "harness.h"
+
+enum { PARTITIONS = 25, KEYS = 30, COLUMNS = 4, ROUNDS = 1200, NOW = 1000000 };
+
+struct pair {
+    struct eng *local, *rados, *other; /* other: a second client of the cluster */
+    struct clock clock;
+    uint32_t table;
+    uint64_t random;
+    uint8_t partition[4];
+    struct err e;
+};
+
+static uint32_t draw(struct pair *p, uint32_t below) {
+    p->random ^= p->random << 13, p->random ^= p->random >> 7, p->random ^= p->random << 17;
+    return (uint32_t)(p->random >> 20) % below;
+}
+
+static struct rados *store_rados(struct eng *eng) { return rados_of(store_of(eng)); }
+
+static int64_t now_us(struct clock *c) { return (void)c, NOW * 1000000ll; }
+
+static struct eng *open_rados(struct clock *clock, struct err *e) {
+    struct eng_rados rados = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally", .split_keys = 60};
+    struct eng *eng = eng_open(&(struct eng_options){.rados = &rados, .clock = clock}, e);
+    if (!eng) fail_msg("%s", e->text);
+    return eng;
+}
+
+static int setup(void **state) {
+    struct pair *p = calloc(1, sizeof(*p));
+    p->clock = (struct clock){.wall_us = now_us, .mono_us = now_us};
+    struct eng_options o = {.durability = ENG_NONE, .clock = &p->clock};
+    p->local = eng_open(&o, &p->e);
+    p->rados = open_rados(&p->clock, &p->e);
+    p->other = open_rados(&p->clock, &p->e);
+    p->table = harness_table();
+    p->random = 88172645463325252u;
+    *state = p;
+    return p->local ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    struct pair *p = *state;
+    eng_close(p->local);
+    eng_close(p->rados);
+    eng_close(p->other);
+    free(p);
+    return 0;
+}
+
+static struct eng_part part_of(struct pair *p, uint32_t number) {
+    store_u32(p->partition, number);
+    struct slice key = slice_of(p->partition, 4);
+    return (struct eng_part){.table = p->table, .token = murmur3_token(key), .key = key};
+}
+
+/* ---- statements ---- */
+
+struct statement {
+    uint32_t partition, kind, from, to;
+    struct eng_row row;
+    struct eng_cell cells[COLUMNS];
+    char ck[8], from_key[8], to_key[8], values[COLUMNS][24];
+    int64_t ts;
+};
+
+static void draw_row(struct pair *p, struct statement *s, enum eng_row_kind kind) {
+    snprintf(s->ck, sizeof(s->ck), "%02u", draw(p, KEYS));
+    eng_row_init(&s->row, kind, kind == ENG_STATIC ? slice_of("", 0) : slice_str(s->ck));
+    s->row.cells = s->cells;
+    if (kind == ENG_ROW && draw(p, 2)) s->row.live_ts = s->ts;
+    if (kind == ENG_ROW && !draw(p, 6)) {
+        s->row.del_ts = s->ts;
+        s->row.del_at = NOW;
+        return;
+    }
+    for (uint32_t column = 0; column < COLUMNS; column++) {
+        if (draw(p, 2)) continue;
+        struct eng_cell *c = &s->cells[s->row.n_cells++];
+        snprintf(s->values[column], sizeof(s->values[column]), "%u", draw(p, 1 << 30));
+        *c = (struct eng_cell){
+            .column = column, .ts = s->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(s->values[column])};
+        if (!draw(p, 5))
+            *c = (struct eng_cell){.column = column, .flags = ENG_CELL_TOMBSTONE, .ts = s->ts, .expiry = NOW};
+        else if (!draw(p, 5)) c->flags = ENG_CELL_EXPIRING, c->ttl = 100, c->expiry = NOW - 50 + (int64_t)draw(p, 100);
+    }
+    if (!s->row.n_cells) s->row.live_ts = s->ts;
+}
+
+static void draw_statement(struct pair *p, struct statement *s) {
+    *s = (struct statement){.partition = draw(p, PARTITIONS), .kind = draw(p, 20), .ts = 1 + (int64_t)draw(p, 2000)};
+    s->from = draw(p, KEYS), s->to = s->from + 1 + draw(p, KEYS - s->from);
+    snprintf(s->from_key, sizeof(s->from_key), "%02u", s->from);
+    snprintf(s->to_key, sizeof(s->to_key), "%02u", s->to);
+    if (s->kind >= 2) draw_row(p, s, s->kind < 4 ? ENG_STATIC : ENG_ROW);
+}
+
+static void add(struct pair *p, struct eng_batch *b, const struct statement *s) {
+    struct eng_part part = part_of(p, s->partition);
+    struct eng_slice range = {.from = {.key = slice_str(s->from_key)}, .to = {.key = slice_str(s->to_key)}};
+    int rc;
+    if (s->kind == 0) rc = s->partition % 2 ? 0 : eng_batch_delete_partition(b, &part, s->ts, NOW, NULL, &p->e);
+    else if (s->kind == 1) rc = eng_batch_delete_range(b, &part, &range, s->ts, NOW, NULL, &p->e);
+    else rc = eng_batch_row(b, &part, &s->row, NULL, &p->e);
+    if (rc) fail_msg("%s", p->e.text);
+}
+
+static void commit(struct pair *p, struct eng *eng, const struct statement *statements, size_t n, bool together) {
+    struct eng_batch *b = eng_batch_new(eng);
+    uint64_t seq;
+    if (together) eng_batch_savepoint(b);
+    for (size_t i = 0; i < n; i++) add(p, b, &statements[i]);
+    if (together) eng_batch_release(b);
+    if (eng_batch_commit(b, &seq, &p->e)) fail_msg("%s", p->e.text);
+    eng_batch_free(b);
+}
+
+/* ---- what is read ---- */
+
+static void row_text(const struct eng_row *row, struct buf *out) {
+    buf_printf(out, "%.*s:%lld,%lld", SLICE_FMT(row->ck), (long long)row->live_ts, (long long)row->newest_ts);
+    for (uint32_t i = 0; i < row->n_cells; i++)
+        buf_printf(out, " %u=%.*s@%lld/%lld", row->cells[i].column, SLICE_FMT(row->cells[i].value),
+                   (long long)row->cells[i].ts, (long long)row->cells[i].expiry);
+    buf_u8(out, '\n');
+}
+
+static void read_pair(struct pair *p, struct eng *eng, uint32_t partition, const char *ck, struct buf *out) {
+    struct eng_pair got;
+    struct op_cost cost = {0};
+    struct arena a;
+    struct eng_part part = part_of(p, partition);
+    arena_init(&a, 1 << 12, 0);
+    if (eng_pair_get(eng, ENG_TIER_ANY, &part, slice_str(ck), NOW, &a, &got, &cost, &p->e)) fail_msg("%s", p->e.text);
+    buf_printf(out, "%d %d markers %u newest %lld: ", got.has_row, got.has_statics, got.row.n_markers,
+               (long long)got.row.newest_ts);
+    if (got.has_row) row_text(&got.row, out);
+    if (got.has_statics) row_text(&got.statics, out);
+    arena_fini(&a);
+}
+
+static void scan(struct pair *p, struct eng *eng, const struct eng_part *part, const struct eng_slice *slice,
+                 bool reverse, struct buf *out) {
+    struct eng_scan_spec spec = {.table = p->table,
+                                 .part = part,
+                                 .token_from = INT64_MIN,
+                                 .token_to = INT64_MAX,
+                                 .slices = slice,
+                                 .n_slices = slice != NULL,
+                                 .reverse = reverse,
+                                 .statics = true,
+                                 .rows = true,
+                                 .now = NOW};
+    struct op_cost cost = {0};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(eng, ENG_TIER_ANY, &spec, &cost, &p->e);
+    int got;
+    if (!s) fail_msg("%s", p->e.text);
+    while ((got = eng_scan_next(s, &item, &p->e)) > 0) {
+        if (item.kind == ENG_ITEM_ROW) row_text(item.row, out);
+        else if (item.kind == ENG_ITEM_PARTITION && item.has_static) {
+            buf_printf(out, "partition %u: ", load_u32(item.part.key.p));
+            row_text(&item.statics, out);
+        }
+    }
+    if (got < 0) fail_msg("%s", p->e.text);
+    eng_scan_close(s);
+}
+
+struct texts {
+    struct buf of[3];
+};
+static void texts_init(struct texts *t) {
+    for (int i = 0; i < 3; i++) buf_init(&t->of[i], 0);
+}
+static void texts_compare(struct texts *t) {
+    for (int i = 0; i < 3; i++) buf_u8(&t->of[i], 0);
+    for (int i = 1; i < 3; i++) assert_string_equal((char *)t->of[i].p, (char *)t->of[0].p);
+    for (int i = 0; i < 3; i++) buf_fini(&t->of[i]);
+}
+
+static struct eng *engine_at(struct pair *p, int i) { return i == 0 ? p->local : i == 1 ? p->rados : p->other; }
+
+static void compare_partition(struct pair *p, uint32_t partition) {
+    struct texts t;
+    char ck[8], from[8], to[8];
+    uint32_t start = draw(p, KEYS), end = start + 1 + draw(p, KEYS - start);
+    snprintf(ck, sizeof(ck), "%02u", draw(p, KEYS));
+    snprintf(from, sizeof(from), "%02u", start);
+    snprintf(to, sizeof(to), "%02u", end);
+    struct eng_slice slice = {.from = {.key = slice_str(from)}, .to = {.key = slice_str(to)}};
+    texts_init(&t);
+    for (int i = 0; i < 3; i++) {
+        struct eng_part part = part_of(p, partition);
+        read_pair(p, engine_at(p, i), partition, ck, &t.of[i]);
+        scan(p, engine_at(p, i), &part, &slice, false, &t.of[i]);
+        scan(p, engine_at(p, i), &part, &slice, true, &t.of[i]);
+        scan(p, engine_at(p, i), &part, NULL, false, &t.of[i]);
+    }
+    texts_compare(&t);
+}
+
+static void compare_table(struct pair *p) {
+    struct texts t;
+    texts_init(&t);
+    for (int i = 0; i < 3; i++) scan(p, engine_at(p, i), NULL, NULL, false, &t.of[i]);
+    texts_compare(&t);
+}
+
+static void test_both_engines_answer_the_same(void **state) {
+    struct pair *p = *state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct statement statements[3];
+        size_t n = 1 + draw(p, 3);
+        bool together = draw(p, 2);
+        for (size_t i = 0; i < n; i++) draw_statement(p, &statements[i]);
+        commit(p, p->local, statements, n, together);
+        commit(p, draw(p, 2) ? p->rados : p->other, statements, n, together);
+        if (round % 8 == 0) compare_partition(p, draw(p, PARTITIONS));
+        if (round % 200 == 199) compare_table(p);
+    }
+    for (uint32_t i = 0; i < PARTITIONS; i++) compare_partition(p, i);
+    assert_true(store_rados(p->rados)->n_splits + store_rados(p->other)->n_splits > 3);
+    assert_true(store_rados(p->rados)->n_folds + store_rados(p->other)->n_folds > 0);
+}
+
+static void test_a_loop_is_told_to_leave_it_to_workers(void **state) {
+    struct pair *p = *state;
+    struct statement s;
+    struct eng_row row;
+    struct arena a;
+    uint64_t seq;
+    struct eng_part part = part_of(p, 1);
+    do draw_statement(p, &s);
+    while (s.kind < 4);
+    struct eng_batch *b = eng_batch_new(p->rados);
+    add(p, b, &s);
+    assert_int_equal(eng_batch_try_commit(b, &seq, &p->e), ENG_BUSY);
+    assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+    eng_batch_free(b);
+    arena_init(&a, 1 << 12, 0);
+    assert_int_equal(eng_row_get(p->rados, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("01"), NOW, &a, &row, NULL, &p->e),
+                     ENG_INCOMPLETE);
+    arena_fini(&a);
+}
+
+/* A front end has logged a batch of two partitions and died before it wrote them. */
+static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
+    struct pair *p = *state;
+    struct statement s[2];
+    struct rados *r = store_rados(p->other);
+    size_t n;
+    for (int i = 0; i < 2; i++) do
+            draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    commit(p, p->local, s, 2, true);
+    struct eng_batch *b = eng_batch_new(p->rados);
+    eng_batch_savepoint(b);
+    for (int i = 0; i < 2; i++) add(p, b, &s[i]);
+    eng_batch_release(b);
+    assert_int_equal(batchlog_record(store_rados(p->rados), b, &p->e), 0);
+    eng_batch_free(b);
+    assert_int_equal(batchlog_replay(r, 3600 * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), 0);
+    assert_int_equal(n, 0);
+    compare_table(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

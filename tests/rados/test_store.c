@@ -1,0 +1,636 @@
+/* The store on a cluster of one OSD in memory: what it promises, and each trap of librados. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "engine/rados/named.h"
+#include "engine/rados/split.h"
+#include "engine/rados/table.h"
+#include "harness.h"
+
+struct world {
+    struct rados *s, *other; /* two clients */
+    uint32_t table;
+    struct slice removals; /* of the partition that was read last */
+    struct arena a;
+    struct err e;
+};
+
+static int setup_with(void **state, uint64_t split_keys) {
+    struct world *w = calloc(1, sizeof(*w));
+    w->s = harness_open(split_keys, 10);
+    w->other = harness_open(split_keys, 10);
+    w->table = harness_table();
+    arena_init(&w->a, 1 << 16, 0);
+    *state = w;
+    return 0;
+}
+static int setup(void **state) { return setup_with(state, 0); }
+static int setup_small(void **state) { return setup_with(state, 50); }
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    rados_close(w->s);
+    rados_close(w->other);
+    arena_fini(&w->a);
+    free(w);
+    return 0;
+}
+
+static struct slice key_of(struct world *w, uint32_t partition, struct slice rest) {
+    struct buf b;
+    buf_init(&b, 0);
+    harness_key(&b, w->table, partition, ENGI_ROW, rest);
+    return arena_take(&w->a, &b);
+}
+static struct slice key_of_row(struct world *w, uint32_t partition, uint32_t row) {
+    uint8_t rest[4];
+    store_u32(rest, row);
+    return key_of(w, partition, slice_of(rest, 4));
+}
+static struct slice prefix_of(struct world *w, uint32_t partition) {
+    struct buf b;
+    buf_init(&b, 0);
+    harness_prefix(&b, w->table, partition);
+    return arena_take(&w->a, &b);
+}
+static struct slice set_of(struct world *w, uint32_t number) {
+    uint8_t v[4];
+    store_u32(v, number);
+    return arena_dup(&w->a, slice_of(v, 4));
+}
+
+static void append(struct world *w, struct rados *s, struct slice prefix, struct slice key, uint32_t number) {
+    struct write_change c = {.kind = WRITE_APPEND, .key = key, .value = set_of(w, number)};
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1};
+    assert_int_equal(write_groups(s, &g, 1, &w->e), 0);
+}
+
+static struct record read_row(struct world *w, struct rados *s, struct slice prefix, struct slice key) {
+    struct read_result r;
+    assert_int_equal(read_partition(s, prefix, &key, 1, &w->a, &r, &w->e), 0);
+    w->removals = r.removals;
+    return r.keys[0];
+}
+
+/* ---- records ---- */
+
+static void test_a_record_is_the_union_of_its_operands_at_every_client(void **state) {
+    struct world *w = *state;
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 7);
+    assert_null(read_row(w, w->s, prefix, key).value.p);
+    append(w, w->s, prefix, key, 3);
+    append(w, w->other, prefix, key, 1);
+    append(w, w->s, prefix, key, 2);
+    for (int i = 0; i < 2; i++) {
+        struct record r = read_row(w, i ? w->other : w->s, prefix, key);
+        assert_int_equal(r.n_operands, 3);
+        assert_int_equal(harness_count(r.value), 3);
+    }
+    assert_null(read_row(w, w->s, prefix, key_of_row(w, 1, 8)).value.p);
+}
+
+static void test_a_fold_keeps_what_is_appended_meanwhile(void **state) {
+    struct world *w = *state;
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 7);
+    for (uint32_t i = 0; i < 5; i++) append(w, w->s, prefix, key, i);
+    struct record seen = read_row(w, w->s, prefix, key);
+    struct slice removals = w->removals;
+    append(w, w->other, prefix, key, 100);
+    struct write_change c = {
+        .kind = WRITE_REPLACE, .key = key, .value = seen.value, .seen = seen.operands, .n_seen = seen.n_operands};
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .removals = &removals};
+    assert_int_equal(write_groups(w->s, &g, 1, &w->e), 0);
+    struct record r = read_row(w, w->other, prefix, key);
+    assert_int_equal(r.n_operands, 2);
+    assert_int_equal(harness_count(r.value), 6);
+    /* a second fold of the same operands, by another client, is refused */
+    assert_int_equal(write_groups(w->other, &g, 1, &w->e), 0);
+    assert_int_equal(g.result, WRITE_CHANGED);
+    assert_int_equal(harness_count(read_row(w, w->s, prefix, key).value), 6);
+    assert_int_equal(read_fold(w->s, key, &w->e), 0);
+    r = read_row(w, w->s, prefix, key);
+    assert_int_equal(r.n_operands, 1);
+    assert_int_equal(harness_count(r.value), 6);
+}
+
+static void test_removing_takes_only_what_was_seen(void **state) {
+    struct world *w = *state;
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 7);
+    append(w, w->s, prefix, key, 1);
+    struct record seen = read_row(w, w->s, prefix, key);
+    struct slice removals = w->removals;
+    append(w, w->other, prefix, key, 2);
+    struct write_change c = {.kind = WRITE_REMOVE, .key = key, .seen = seen.operands, .n_seen = seen.n_operands};
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .removals = &removals};
+    assert_int_equal(write_groups(w->s, &g, 1, &w->e), 0);
+    struct record r = read_row(w, w->s, prefix, key);
+    assert_int_equal(harness_count(r.value), 1);
+    assert_true(harness_has(r.value, 2));
+}
+
+/* ---- traps of librados ---- */
+
+static void test_keys_may_hold_any_byte(void **state) {
+    struct world *w = *state;
+    static const uint8_t rests[][3] = {{0, 0, 0},   {0, 0, 1}, {0, 1, 0}, {0, 5, 1}, {1, 0, 0},
+                                       {1, 1, 255}, {2, 0, 2}, {2, 2, 2}, {3, 0, 0}, {255, 0, 255}};
+    struct slice prefix = prefix_of(w, 1);
+    for (size_t i = ARRAY_LEN(rests); i-- > 0;)
+        append(w, w->s, prefix, key_of(w, 1, slice_of(rests[i], 3)), (uint32_t)i);
+    for (size_t from = 0; from < ARRAY_LEN(rests); from++) {
+        struct cursor c;
+        const struct record *r;
+        cursor_init(&c, w->s, w->table, prefix, key_of(w, 1, slice_of(rests[from], 3)), (struct slice){0});
+        for (size_t i = from; i < ARRAY_LEN(rests); i++) {
+            assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+            assert_true(slice_eq(r->key, key_of(w, 1, slice_of(rests[i], 3))));
+            assert_true(harness_has(r->value, (uint32_t)i));
+        }
+        assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+        cursor_fini(&c);
+    }
+}
+
+static void test_an_operation_may_run_again(void **state) {
+    struct world *w = *state;
+    struct omap_write set = {.creates = true}, remove = {0};
+    struct omap_read r = {.pool = &w->s->pool};
+    struct omap_pairs pairs = {0};
+    omap_write_set(&set, slice_str("key"), slice_str("value"));
+    omap_write_remove(&remove, slice_str("key"));
+    assert_int_equal(omap_write_run(&set, &w->s->pool, "again"), 0);
+    assert_int_equal(omap_write_run(&remove, &w->s->pool, "again"), 0);
+    assert_int_equal(omap_write_run(&set, &w->s->pool, "again"), 0);
+    omap_read_add(&r, "", "", 10);
+    assert_int_equal(omap_read_run(&r, "again"), 0);
+    assert_int_equal(omap_read_take(&r, 0, &w->a, &pairs), 0);
+    assert_int_equal(pairs.n, 1);
+    omap_read_fini(&r);
+    omap_pairs_fini(&pairs);
+    omap_write_fini(&set);
+    omap_write_fini(&remove);
+}
+
+static void test_a_failed_read_leaves_its_iterators_alone(void **state) {
+    struct world *w = *state;
+    struct omap_read r = {.pool = &w->s->pool};
+    omap_read_add(&r, "", "", 10);
+    omap_read_add(&r, "", "x", 10);
+    assert_int_equal(omap_read_run(&r, "there is no such object"), -ENOENT);
+    omap_read_fini(&r);
+}
+
+static void test_a_comparison_behind_a_set_takes_it_back(void **state) {
+    struct world *w = *state;
+    struct omap_write set = {.creates = true};
+    struct omap_read r = {.pool = &w->s->pool};
+    omap_write_set(&set, slice_str("key"), slice_str("value"));
+    omap_write_compare(&set, slice_str("other"), slice_str("there"));
+    assert_int_equal(omap_write_run(&set, &w->s->pool, "refused"), -ECANCELED);
+    omap_read_add(&r, "", "", 10);
+    assert_int_equal(omap_read_run(&r, "refused"), -ENOENT);
+    omap_read_fini(&r);
+    omap_write_fini(&set);
+}
+
+static void test_more_rows_than_an_osd_returns_at_once_are_read(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 2500 };
+    struct cursor c;
+    const struct record *r;
+    struct slice prefix = prefix_of(w, 1);
+    for (uint32_t row = 0; row < ROWS; row += 10) {
+        uint32_t rows[10];
+        for (uint32_t i = 0; i < 10; i++) rows[i] = row + i;
+        assert_int_equal(harness_append(w->s, w->table, 1, rows, 10, 9, &w->e), 0);
+    }
+    cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
+    for (uint32_t row = 0; row < ROWS; row++) {
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+    }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    cursor_fini(&c);
+}
+
+static void test_an_osd_that_hangs_ends_in_a_timeout_that_says_so(void **state) {
+    struct world *w = *state;
+    struct rados *hasty = harness_open(0, 1);
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 1);
+    struct write_change c = {.kind = WRITE_APPEND, .key = key, .value = set_of(w, 1)};
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1};
+    struct read_result r;
+    struct err read_error = {0}, write_error = {0};
+    assert_int_equal(write_groups(hasty, &g, 1, &w->e), 0);
+    harness_pause(0);
+    int write_rc = write_groups(hasty, &g, 1, &write_error);
+    int read_rc = read_partition(hasty, prefix, &key, 1, &w->a, &r, &read_error);
+    harness_resume(0);
+    assert_int_equal(write_rc, -1);
+    assert_int_equal(write_error.code, ERR_WRITE_TIMEOUT);
+    assert_int_equal(read_rc, -1);
+    assert_int_equal(read_error.code, ERR_READ_TIMEOUT);
+    assert_int_equal(write_groups(hasty, &g, 1, &w->e), 0);
+    assert_int_equal(harness_count(read_row(w, w->s, prefix, key).value), 1);
+    rados_close(hasty);
+}
+
+/* ---- conditions ---- */
+
+static int write_if(struct world *w, struct rados *s, struct slice prefix, struct slice key, uint32_t number,
+                    const char *expected, const char *ballot) {
+    struct write_change c = {.kind = WRITE_APPEND, .key = key, .value = set_of(w, number)};
+    struct slice e = slice_str(expected);
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .expected = &e, .ballot = slice_str(ballot)};
+    if (write_groups(s, &g, 1, &w->e) < 0) return -1;
+    return g.result;
+}
+
+static void test_a_ballot_decides_a_write(void **state) {
+    struct world *w = *state;
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 1);
+    struct read_result r;
+    assert_int_equal(write_if(w, w->s, prefix, key, 1, "", "one"), 0);
+    assert_int_equal(write_if(w, w->other, prefix, key, 2, "", "two"), WRITE_CHANGED);
+    assert_int_equal(write_if(w, w->other, prefix, key, 3, "one", "\x90"), 0);
+    assert_int_equal(write_if(w, w->s, prefix, key, 4, "\x10", "three"), WRITE_CHANGED);
+    assert_int_equal(write_if(w, w->s, prefix, key, 5, "\x90", "four"), 0);
+    assert_int_equal(read_partition(w->s, prefix, &key, 1, &w->a, &r, &w->e), 0);
+    assert_true(slice_is(r.ballot, "four"));
+    assert_int_equal(harness_count(r.keys[0].value), 3);
+}
+
+struct adder {
+    struct rados *s;
+    uint32_t table, partition;
+    int tries, added;
+    pthread_t thread;
+};
+
+/* Reads a counter, which is the partition's ballot, and adds one if nobody else has. */
+static void *add(void *arg) {
+    struct adder *x = arg;
+    struct buf prefix, key;
+    struct arena a;
+    struct err e = {0};
+    uint8_t value[4] = {0};
+    arena_init(&a, 1 << 12, 0);
+    buf_init(&prefix, 0);
+    buf_init(&key, 0);
+    harness_prefix(&prefix, x->table, x->partition);
+    harness_key(&key, x->table, x->partition, ENGI_ROW, slice_of("", 0));
+    for (int i = 0; i < x->tries; i++) {
+        struct read_result r;
+        struct slice row = buf_slice(&key), seen = slice_of("", 0);
+        arena_reset(&a);
+        assert_int_equal(read_partition(x->s, buf_slice(&prefix), &row, 1, &a, &r, &e), 0);
+        uint32_t now = r.ballot.p ? load_u32(r.ballot.p) : 0;
+        assert_int_equal(now, harness_count(r.keys[0].value)); /* ballot and row are of one moment */
+        if (r.ballot.p) seen = r.ballot;
+        store_u32(value, now + 1);
+        struct write_change c = {.kind = WRITE_APPEND, .key = row, .value = slice_of(value, 4)};
+        struct write_group g = {
+            .prefix = buf_slice(&prefix), .changes = &c, .n = 1, .expected = &seen, .ballot = slice_of(value, 4)};
+        assert_int_equal(write_groups(x->s, &g, 1, &e), 0);
+        x->added += g.result == 0;
+    }
+    buf_fini(&prefix);
+    buf_fini(&key);
+    arena_fini(&a);
+    return NULL;
+}
+
+static void test_of_writers_with_one_ballot_one_wins(void **state) {
+    struct world *w = *state;
+    enum { ADDERS = 8, TRIES = 40, PARTITIONS = 2 };
+    struct adder adders[ADDERS];
+    int added[PARTITIONS] = {0};
+    for (int i = 0; i < ADDERS; i++) {
+        adders[i] = (struct adder){
+            .s = i % 2 ? w->s : w->other, .table = w->table, .partition = (uint32_t)i / 4 % PARTITIONS, .tries = TRIES};
+        assert_int_equal(pthread_create(&adders[i].thread, NULL, add, &adders[i]), 0);
+    }
+    for (int i = 0; i < ADDERS; i++) {
+        pthread_join(adders[i].thread, NULL);
+        added[adders[i].partition] += adders[i].added;
+    }
+    for (uint32_t p = 0; p < PARTITIONS; p++) {
+        struct read_result r;
+        struct slice none = {0};
+        assert_int_equal(read_partition(w->s, prefix_of(w, p), &none, 0, &w->a, &r, &w->e), 0);
+        assert_int_equal(load_u32(r.ballot.p), added[p]);
+        assert_in_range(added[p], TRIES, ADDERS / PARTITIONS * TRIES);
+    }
+}
+
+/* ---- splits ---- */
+
+static size_t count_rows(struct world *w, struct rados *s, uint32_t table) {
+    struct cursor c;
+    const struct record *r;
+    uint8_t lower[4];
+    struct buf before;
+    size_t n = 0;
+    int got;
+    store_u32(lower, table);
+    buf_init(&before, 0);
+    cursor_init(&c, s, table, (struct slice){0}, slice_of(lower, 4), (struct slice){0});
+    for (; (got = cursor_next(&c, &r, &w->e)) == 1; n++) {
+        assert_true(slice_cmp(buf_slice(&before), r->key) < 0);
+        buf_clear(&before, SIZE_MAX);
+        buf_put_slice(&before, r->key);
+    }
+    assert_int_equal(got, 0);
+    cursor_fini(&c);
+    buf_fini(&before);
+    return n;
+}
+
+static enum shard_state state_of(struct world *w, const struct shard *sh, struct shard_head *head) {
+    struct omap_read r = {.pool = &w->s->pool};
+    struct omap_pairs pairs = {0};
+    omap_read_add(&r, "", SHARD_HEAD_PREFIX, 100);
+    assert_int_equal(omap_read_run(&r, sh->name), 0);
+    assert_int_equal(omap_read_take(&r, 0, &w->a, &pairs), 0);
+    assert_int_equal(shard_head_read(&pairs, &w->a, head), 0);
+    omap_read_fini(&r);
+    omap_pairs_fini(&pairs);
+    return head->state;
+}
+
+static void write_rows(struct world *w, struct rados *s, uint32_t from, uint32_t to) {
+    for (uint32_t p = from; p < to; p++)
+        assert_int_equal(harness_append(s, w->table, p, (uint32_t[]){1, 2}, 2, p, &w->e), 0);
+}
+
+static void test_a_split_shard_has_the_same_rows_for_every_client(void **state) {
+    struct world *w = *state;
+    struct shard_head head;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    write_rows(w, w->s, 0, 100);
+    assert_int_equal(count_rows(w, w->other, w->table), 200); /* the other client learns the way before the split */
+    assert_int_equal(write_if(w, w->s, prefix_of(w, 5), key_of_row(w, 5, 9), 1, "", "ballot"), 0);
+    for (int i = 0; !atomic_load(&root->split); i++) assert_int_equal(split_shard(w->s, root), 0);
+    assert_int_equal(state_of(w, root, &head), SHARD_SPLIT);
+    assert_int_equal(count_rows(w, w->s, w->table), 201);
+    assert_int_equal(count_rows(w, w->other, w->table), 201);
+    write_rows(w, w->other, 100, 110);
+    assert_int_equal(count_rows(w, w->s, w->table), 221);
+    assert_int_equal(write_if(w, w->other, prefix_of(w, 5), key_of_row(w, 5, 9), 2, "", "later"), WRITE_CHANGED);
+    assert_int_equal(write_if(w, w->other, prefix_of(w, 5), key_of_row(w, 5, 9), 2, "ballot", "later"), 0);
+}
+
+static void test_counters_follow_what_is_stored(void **state) {
+    struct world *w = *state;
+    struct shard_head head;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 1);
+    write_rows(w, w->s, 2, 12);
+    for (uint32_t i = 0; i < 6; i++) append(w, i % 2 ? w->s : w->other, prefix, key, i);
+    state_of(w, root, &head);
+    assert_int_equal(head.n_counters, 2);
+    assert_int_equal(shard_sum(&head).keys, 26);
+    uint64_t bytes = shard_sum(&head).bytes;
+    assert_int_equal(read_fold(w->s, key, &w->e), 0);
+    state_of(w, root, &head);
+    assert_int_equal(shard_sum(&head).keys, 21);
+    assert_int_equal(shard_sum(&head).removals, 1);
+    assert_true(shard_sum(&head).bytes < bytes);
+}
+
+/* Leaves the shard frozen, as a front end that dies in the middle of a split. */
+static void freeze(struct world *w, const struct shard *sh) {
+    struct omap_write f = {0};
+    omap_write_compare(&f, shard_state_key, shard_state_value(SHARD_OPEN));
+    omap_write_set(&f, shard_state_key, shard_state_value(SHARD_FROZEN));
+    assert_int_equal(omap_write_run(&f, &w->s->pool, sh->name), 0);
+    omap_write_fini(&f);
+}
+
+static void test_a_split_that_was_left_is_completed_by_the_next_writer(void **state) {
+    struct world *w = *state;
+    struct shard_head head;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    write_rows(w, w->s, 0, 10);
+    freeze(w, root);
+    assert_int_equal(count_rows(w, w->other, w->table), 20); /* a frozen shard is read */
+    write_rows(w, w->other, 10, 11);
+    assert_int_equal(state_of(w, root, &head), SHARD_SPLIT);
+    assert_int_equal(count_rows(w, w->s, w->table), 22);
+}
+
+static void test_a_late_copy_changes_nothing(void **state) {
+    struct world *w = *state;
+    struct shard_head head;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    write_rows(w, w->s, 0, 10);
+    freeze(w, root);
+    assert_int_equal(split_shard(w->s, root), 0);
+    /* The copying client writes to a half that another has opened since. */
+    struct shard_id id = shard_half(&root->id, 0);
+    struct shard *half = shard_map_get(&w->s->shards, &id);
+    struct omap_write late = {0};
+    omap_write_compare(&late, shard_state_key, shard_state_value(SHARD_COPIED));
+    omap_write_set(&late, slice_str("late"), slice_str("late"));
+    assert_int_equal(omap_write_run(&late, &w->s->pool, half->name), -ECANCELED);
+    omap_write_fini(&late);
+    assert_int_equal(state_of(w, half, &head), SHARD_OPEN);
+    assert_int_equal(split_shard(w->other, shard_map_get(&w->other->shards, &root->id)), 0);
+    assert_int_equal(count_rows(w, w->other, w->table), 20);
+}
+
+static void test_one_partition_is_not_split_and_is_refused_when_too_large(void **state) {
+    struct world *w = *state;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    w->s->o.max_keys = 150;
+    int rc = 0;
+    uint32_t row = 0;
+    for (; rc == 0 && row < 200; row++) rc = harness_append(w->s, w->table, 1, &row, 1, 1, &w->e);
+    assert_int_equal(rc, -1);
+    assert_int_equal(w->e.code, ERR_INVALID);
+    assert_non_null(strstr(w->e.text, "too large"));
+    assert_int_equal(row - 1, 150);
+    assert_int_equal(split_shard(w->s, root), 0);
+    assert_false(atomic_load(&root->split));
+    assert_int_equal(count_rows(w, w->other, w->table), 150);
+}
+
+static void test_writes_with_many_groups_reach_every_shard(void **state) {
+    struct world *w = *state;
+    enum { GROUPS = 300 };
+    static struct write_group groups[GROUPS];
+    static struct write_change changes[GROUPS];
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < GROUPS; i++) {
+            changes[i] = (struct write_change){
+                .kind = WRITE_APPEND, .key = key_of_row(w, i, (uint32_t)round), .value = set_of(w, i)};
+            groups[i] = (struct write_group){.prefix = prefix_of(w, i), .changes = &changes[i], .n = 1};
+        }
+        assert_int_equal(write_groups(round % 2 ? w->other : w->s, groups, GROUPS, &w->e), 0);
+    }
+    assert_int_equal(count_rows(w, w->s, w->table), 3 * GROUPS);
+    assert_true(atomic_load(&w->s->n_operations) < GROUPS); /* they travelled together */
+}
+
+/* ---- tables ---- */
+
+struct seen {
+    uint32_t table;
+    int n;
+};
+static int see(void *arg, uint32_t table, struct err *e) {
+    struct seen *x = arg;
+    (void)e;
+    x->n += table == x->table;
+    return 0;
+}
+static int times_stored(struct world *w, uint32_t table) {
+    struct seen x = {.table = table};
+    assert_int_equal(table_each(w->s, see, &x, &w->e), 0);
+    return x.n;
+}
+
+static void test_a_dropped_table_leaves_no_object(void **state) {
+    struct world *w = *state;
+    uint64_t keys, bytes;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    assert_int_equal(times_stored(w, w->table), 0);
+    write_rows(w, w->s, 0, 200);
+    while (!atomic_load(&root->split)) assert_int_equal(split_shard(w->s, root), 0);
+    assert_int_equal(times_stored(w, w->table), 1);
+    assert_int_equal(table_size(w->s, w->table, &keys, &bytes, &w->e), 0);
+    assert_int_equal(keys, 400);
+    assert_true(bytes > 400 * 30);
+    assert_int_equal(count_rows(w, w->other, w->table), 400);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    assert_int_equal(times_stored(w, w->table), 0);
+    /* the other client knows the shards, and is refused */
+    assert_int_equal(harness_append(w->other, w->table, 1, (uint32_t[]){1}, 1, 1, &w->e), -1);
+    assert_int_equal(w->e.code, ERR_INVALID);
+    assert_int_equal(count_rows(w, w->other, w->table), 0);
+    assert_int_equal(count_rows(w, w->s, w->table), 0);
+}
+
+static void test_halves_without_a_root_are_dropped(void **state) {
+    struct world *w = *state;
+    struct shard_id id = shard_half(&(struct shard_id){.table = w->table}, 1);
+    struct omap_write half = {.creates = true};
+    char name[SHARD_NAME];
+    shard_name(&id, name);
+    omap_write_set(&half, shard_state_key, shard_state_value(SHARD_COPIED));
+    assert_int_equal(omap_write_run(&half, &w->s->pool, name), 0);
+    omap_write_fini(&half);
+    assert_int_equal(times_stored(w, w->table), 1);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    assert_int_equal(times_stored(w, w->table), 0);
+}
+
+/* ---- named records ---- */
+
+static int put_if(struct world *w, struct rados *s, const char *key, const char *value, const char *expected) {
+    struct slice seen = slice_str(expected ? expected : "");
+    struct named_change c = {
+        .key = slice_str(key), .value = slice_str(value), .conditional = true, .expected = expected ? &seen : NULL};
+    return named_write(s, 1, &c, &w->e);
+}
+
+static int print(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)e;
+    buf_printf(arg, "%.*s=%.*s ", SLICE_FMT(key), SLICE_FMT(value));
+    return 0;
+}
+static void assert_named(struct world *w, const char *prefix, const char *expected) {
+    struct buf b;
+    buf_init(&b, 0);
+    assert_int_equal(named_scan(w->other, slice_str(prefix), print, &b, &w->e), 0);
+    assert_true(slice_is(buf_slice(&b), expected));
+    buf_fini(&b);
+}
+
+static void test_named_records_change_on_conditions(void **state) {
+    struct world *w = *state;
+    struct named_change two[] = {{.key = slice_str("test/a2"), .deleted = true},
+                                 {.key = slice_str("test/a3"), .value = slice_str("z"), .conditional = true}};
+    assert_int_equal(put_if(w, w->s, "test/a1", "", NULL), 0);
+    assert_int_equal(put_if(w, w->other, "test/a1", "y", NULL), NAMED_CHANGED); /* an empty value is there */
+    assert_int_equal(put_if(w, w->other, "test/a1", "y", "x"), NAMED_CHANGED);
+    assert_int_equal(put_if(w, w->other, "test/a1", "y", ""), 0);
+    assert_int_equal(put_if(w, w->s, "test/a2", "2", NULL), 0);
+    assert_int_equal(put_if(w, w->s, "test/b", "3", NULL), 0);
+    assert_named(w, "test/a", "test/a1=y test/a2=2 ");
+    assert_named(w, "test/a1", "test/a1=y ");
+    assert_named(w, "test/", "test/a1=y test/a2=2 test/b=3 ");
+    assert_int_equal(named_write(w->s, 2, two, &w->e), 0);
+    assert_named(w, "test/a", "test/a1=y test/a3=z ");
+    assert_int_equal(named_write(w->s, 2, two, &w->e), NAMED_CHANGED);
+    for (int i = 0; i < 4; i++) {
+        struct named_change gone = {.key = slice_str((const char *[]){"test/a1", "test/a2", "test/a3", "test/b"}[i]),
+                                    .deleted = true};
+        assert_int_equal(named_write(w->s, 1, &gone, &w->e), 0);
+    }
+    assert_named(w, "test/", "");
+}
+
+struct bell {
+    pthread_mutex_t lock;
+    pthread_cond_t rings;
+    int rung;
+};
+static void ring(void *arg) {
+    struct bell *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->rung++;
+    pthread_cond_signal(&b->rings);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void test_a_watcher_is_told_of_changes(void **state) {
+    struct world *w = *state;
+    struct bell b = {.lock = PTHREAD_MUTEX_INITIALIZER, .rings = PTHREAD_COND_INITIALIZER};
+    struct named_watch *watch = named_watch_start(w->other, ring, &b, &w->e);
+    assert_non_null(watch);
+    for (int i = 0; i < 5; i++) {
+        struct named_change c = {.key = slice_str("watched"), .deleted = true};
+        pthread_mutex_lock(&b.lock);
+        b.rung = 0;
+        pthread_mutex_unlock(&b.lock);
+        assert_int_equal(named_write(w->s, 1, &c, &w->e), 0);
+        pthread_mutex_lock(&b.lock);
+        while (!b.rung) pthread_cond_wait(&b.rings, &b.lock); /* a hang is the failure */
+        pthread_mutex_unlock(&b.lock);
+    }
+    named_watch_stop(watch);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_record_is_the_union_of_its_operands_at_every_client, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_fold_keeps_what_is_appended_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_removing_takes_only_what_was_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_keys_may_hold_any_byte, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_operation_may_run_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_failed_read_leaves_its_iterators_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_comparison_behind_a_set_takes_it_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_more_rows_than_an_osd_returns_at_once_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_of_writers_with_one_ballot_one_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_split_shard_has_the_same_rows_for_every_client, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_counters_follow_what_is_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_split_that_was_left_is_completed_by_the_next_writer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_late_copy_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_partition_is_not_split_and_is_refused_when_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_writes_with_many_groups_reach_every_shard, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_no_object, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_halves_without_a_root_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_named_records_change_on_conditions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_watcher_is_told_of_changes, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
