@@ -165,6 +165,21 @@ def test_a_third_server_starts_with_everything_and_a_killed_one_is_not_missed(se
     third.stop()
 
 
+def test_an_osd_that_hangs_delays_writes_and_loses_none(sessions, ceph):
+    a, b = sessions
+    insert = a.prepare("INSERT INTO ks.t (p, c, v) VALUES (?, 1, 'delayed')")
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "pause", ceph, "0"], check=True)
+    try:
+        futures = [a.execute_async(insert, (p,)) for p in range(600, 650)]
+        assert a.execute("SELECT release_version FROM system.local").one()  # the server answers what needs no cluster
+    finally:
+        subprocess.run([SYSTEM_PYTHON, CLUSTER, "resume", ceph, "0"], check=True)
+    for future in futures:
+        future.result()
+    for p in range(600, 650):
+        assert b.execute("SELECT v FROM ks.t WHERE p = %s AND c = 1", (p,)).one().v == "delayed"
+
+
 def test_what_the_store_does_not_offer_is_refused(sessions):
     a, _ = sessions
     a.execute("CREATE TABLE ks.recoverable (p int PRIMARY KEY)")

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""Runs the tests of the store on Ceph: the functions on one OSD in memory, then clients under a model on three OSDs with bluestore that are killed and paused.
+"""Runs the tests of the store on Ceph: the functions and the conformance cases on one OSD in memory, then clients under a model on three OSDs with bluestore that
+are killed and paused.
 
-    tests/rados/run.py [--build FOLDER] [--kills N] [--only function|failures]
+    tests/rados/run.py [--build FOLDER] [--kills N] [--only function|conformance|failures]
 
 Prints what each part did, and "N passed, N failed" at the end.
 """
 import argparse
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,24 @@ def functions(build, folder):
         return passed, failed
     finally:
         cluster.wipe()
+
+
+def conformance(build, folder):
+    """The recorded statements, in both modes, by a server whose store is the cluster."""
+    passed = failed = 0
+    for mode in ("keyspaces", "cassandra"):
+        cluster = ceph.Cluster(folder / mode).start()
+        try:
+            command = [ROOT / "build" / "venv" / "bin" / "python", ROOT / "tests" / "conformance" / "cqlt", "replay", "--server", build / "bin" / "tallyd",
+                       "--mode", mode, "--flags", f"--store rados --rados-conf {cluster.conf} --rados-pool {ceph.POOL}"]
+            done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000, check=False)
+            print(done.stdout[-4000:])
+            counts = re.findall(r"(\d+) passed, (\d+) failed", done.stdout)
+            passed += int(counts[-1][0]) if counts else 0
+            failed += max(int(counts[-1][1]) if counts else 0, done.returncode != 0)
+        finally:
+            cluster.wipe()
+    return passed, failed
 
 
 class Stress:
@@ -95,11 +115,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--kills", type=int, default=12)
-    parser.add_argument("--only", choices=["function", "failures"])
+    parser.add_argument("--only", choices=["function", "conformance", "failures"])
     a = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="tally-rados-") as folder:
-        for name, part in (("function", lambda: functions(a.build, Path(folder))), ("failures", lambda: failures(a.build, Path(folder), a.kills))):
+        for name, part in (("function", lambda: functions(a.build, Path(folder))),
+                           ("conformance", lambda: conformance(a.build, Path(folder))),
+                           ("failures", lambda: failures(a.build, Path(folder), a.kills))):
             if a.only in (None, name):
                 p, f = part()
                 passed, failed = passed + p, failed + f

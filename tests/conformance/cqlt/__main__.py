@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import difflib
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def arguments():
         if name == "replay":
             s.add_argument("--server", type=pathlib.Path, help="start this tallyd on a scratch folder")
             s.add_argument("--mode", choices=("keyspaces", "cassandra"), default="keyspaces")
+            s.add_argument("--flags", type=shlex.split, default=[], help="more flags of that server, as one text")
     return p.parse_args()
 
 
@@ -58,7 +60,7 @@ def tally(args):
         return
     with tempfile.TemporaryDirectory(prefix="tally-conformance-") as folder:
         flags = ("--mode", args.mode, "--ddl-delay", "none", "--protocol", "5")  # cases of v5 run in both modes
-        server = Server(folder, *flags, binary=args.server).start()
+        server = Server(folder, *flags, *args.flags, binary=args.server).start()
         try:
             yield server.host, server.port
         finally:
