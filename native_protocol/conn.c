@@ -200,9 +200,13 @@ void npi_conn_stop_reading(struct np_conn *c) {
     if (active(c)) pause_reading(c);
 }
 
+static uint32_t offloaded_max(const struct np_conn *c) {
+    return c->loop->o->offloaded_max ? c->loop->o->offloaded_max : NP_OFFLOADED_MAX;
+}
+
 static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stop.begun) return;
-    if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
+    if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > offloaded_max(c) / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
     if (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
@@ -306,7 +310,7 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
 static size_t consume(struct np_conn *c, struct slice in) {
     size_t done = 0;
     while (done < in.n && active(c)) {
-        bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
+        bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= offloaded_max(c) ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
                     /* the store is behind: writers wait */
                     (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX);

@@ -7,8 +7,8 @@
  * may outlive the socket. An idle connection owns no buffer: input goes through the loop's window,
  * output through buffers that the loop lends while there are bytes to send.
  *
- * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are
- * with workers, or more than NP_OUT_HIGH bytes are unsent, and resumes at half of the bound. A
+ * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX (or
+ * as the options say) are with workers, or more than NP_OUT_HIGH bytes are unsent, and resumes at half of the bound. A
  * client that asks for THROW_ON_OVERLOAD gets an error instead of the pause. While a connection has
  * more than NP_OUT_MAX unsent bytes, its requests get an error.
  *

@@ -45,6 +45,7 @@ struct np_options { /* what it points to must outlive the front */
     unsigned threads; /* 0: one per core */
     unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
     unsigned queue_max;             /* requests that wait for workers; 0: default */
+    unsigned offloaded_max;         /* requests of a connection that are with workers; 0: NP_OFFLOADED_MAX */
     size_t queue_bytes_max;         /* what they hold; 0: default */
     int64_t timeout_us[WORK_CLASSES]; /* from when a request goes to the workers; 0: none */
     uint8_t newest_version;    /* of the protocol that clients are offered: 4 or 5 */

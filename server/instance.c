@@ -7,6 +7,8 @@
 #include "server/data_dir.h"
 #include "system_schema/system_tables/trace_store.h"
 
+enum { REMOTE_OFFLOADED_MAX = 128 };
+
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.rados = s->store == STORE_RADOS ? &s->rados : NULL,
@@ -157,6 +159,8 @@ static int open_front(struct instance *in, struct err *e) {
         .audit = in->audit,
         .threads = s->threads,
         .queue_max = s->queue_requests,
+        /* there every request is with a worker, most of which wait for the cluster */
+        .offloaded_max = s->store == STORE_RADOS ? REMOTE_OFFLOADED_MAX : 0,
         .queue_bytes_max = s->memory.parts[MEMORY_QUEUED],
         .frame_max = s->frame_max,
         .handshake_us = (int64_t)s->handshake_timeout * 1000000,
