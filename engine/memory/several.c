@@ -122,7 +122,7 @@ static int fill(struct eng_batch *b, struct kv_batch *kv, bool *conditional) {
         rc = c->is_range ? kv->ops->batch_put(kv, key, value) : kv->ops->batch_merge(kv, key, value);
         if (rc || !c->conditional || has_condition(b, i)) continue;
         *conditional = true;
-        rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->key);
+        rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->value);
     }
     return rc;
 }

@@ -22,7 +22,6 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     struct eng_batch *b = s->ops->batch_new(s);
     if (!b) return NULL;
     *b = (struct eng_batch){.store = s};
-    buf_init(&b->key, 0);
     buf_init(&b->value, 0);
     buf_init(&b->bytes, 0);
     arena_init(&b->arena, 1024, 0);
@@ -49,7 +48,6 @@ void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
     unpin_all(b);
     b->store->ops->batch_done(b);
-    buf_fini(&b->key);
     buf_fini(&b->value);
     buf_fini(&b->bytes);
     arena_fini(&b->arena);
@@ -67,12 +65,14 @@ static void span(struct store_change *c, int64_t ts) {
 }
 
 static void describe(const struct eng_row *row, struct store_change *c) {
+    uint8_t flags = 0;
     *c = (struct store_change){.oldest = INT64_MAX, .newest = ENG_NO_TS, .covers_below = row->covers_below};
     span(c, row->live_ts);
     span(c, row->del_ts);
-    for (uint32_t i = 0; i < row->n_cells; i++) span(c, row->cells[i].ts);
-    uint8_t flags = 0;
-    for (uint32_t i = 0; i < row->n_cells; i++) flags |= row->cells[i].flags;
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        span(c, row->cells[i].ts);
+        flags |= row->cells[i].flags;
+    }
     if (row->del_ts != ENG_NO_TS) c->deletes |= STORE_DELETES_ROW;
     if (flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION | ENG_CELL_EXPIRING) ||
         row->live_expiry != ENG_NO_EXPIRY)
@@ -80,98 +80,106 @@ static void describe(const struct eng_row *row, struct store_change *c) {
     if (row->n_cells) c->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
-/* Adds the row under the key that is in b->key. many: it is a deletion of the partition or of a
- * range. */
-static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, bool many, bool is_range,
+/* Adds the row under the key that the caller has written to b->bytes, from at on. many: it is a
+ * deletion of the partition or of a range. */
+static int add(struct eng_batch *b, size_t at, uint32_t table, const struct eng_row *row, bool many, bool is_range,
                struct op_cost *cost, struct err *e) {
-    struct store_change c;
+    size_t n_key = b->bytes.n - at;
     void *t = pin(b, table, e);
-    if (!t) return -1;
-    describe(row, &c);
-    if (many) c.deletes = STORE_DELETES_MANY;
-    c.is_range = is_range;
-    b->value.n = 0;
-    eng_row_encode(row, &b->value);
-    c.at = b->bytes.n;
-    buf_put_slice(&b->bytes, buf_slice(&b->key));
-    buf_put_slice(&b->bytes, buf_slice(&b->value));
-    bool failed = buf_failed(&b->key) || buf_failed(&b->value) || buf_failed(&b->bytes);
-    if (!failed) failed = engi_array_grow((void **)&b->changes, b->n, &b->cap, sizeof(c));
-    if (failed) err_nomem(e);
+    bool failed = !t;
+    if (t) {
+        eng_row_encode(row, &b->bytes);
+        failed = buf_failed(&b->bytes) || engi_array_grow((void **)&b->changes, b->n, &b->cap, sizeof(*b->changes));
+        if (failed) err_nomem(e);
+    }
     if (!failed) {
-        c.n_key = (uint32_t)b->key.n;
-        c.n_value = (uint32_t)b->value.n;
-        c.group = b->group;
-        c.table = t;
-        b->changes[b->n] = c;
+        struct store_change *c = &b->changes[b->n];
+        describe(row, c);
+        if (many) c->deletes = STORE_DELETES_MANY;
+        c->is_range = is_range;
+        c->at = at;
+        c->n_key = (uint32_t)n_key;
+        c->n_value = (uint32_t)(b->bytes.n - at - n_key);
+        c->group = b->group;
+        c->table = t;
         failed = b->store->ops->batch_add(b, e);
     }
     if (UNLIKELY(failed)) {
-        b->key.failed = b->value.failed = b->bytes.failed = false;
-        b->bytes.n = c.at;
+        b->bytes.failed = false;
+        b->bytes.n = at;
         return -1;
     }
     b->n++;
-    if (cost) cost->bytes_written += b->key.n + b->value.n;
+    if (cost) cost->bytes_written += b->bytes.n - at;
     return 0;
+}
+
+static int check_length(const struct eng_part *part, struct err *e) {
+    if (LIKELY(part->key.n <= UINT16_MAX)) return 0;
+    return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
 }
 
 int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
                   struct err *e) {
-    if (part->key.n > UINT16_MAX)
-        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    b->key.n = 0;
-    engi_key_row(&b->key, part, delta->kind, delta->ck);
-    return add(b, part->table, delta, false, false, cost, e);
+    size_t at = b->bytes.n;
+    if (check_length(part, e)) return -1;
+    engi_key_row(&b->bytes, part, delta->kind, delta->ck);
+    return add(b, at, part->table, delta, false, false, cost, e);
 }
 
-/* Adds a deletion of the partition or of a range; the key is in b->key. */
-static int add_tombstone(struct eng_batch *b, bool is_range, const struct eng_part *part, int64_t ts, int64_t now,
-                         struct op_cost *cost, struct err *e) {
+/* Adds a deletion of the partition or of a range; the key is in b->bytes, from at on. */
+static int add_tombstone(struct eng_batch *b, size_t at, bool is_range, const struct eng_part *part, int64_t ts,
+                         int64_t now, struct op_cost *cost, struct err *e) {
     struct eng_row row;
     eng_row_init(&row, ENG_ROW, slice_of("", 0));
     row.del_ts = ts;
     row.del_at = now;
-    if (part->key.n > UINT16_MAX)
-        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    return add(b, part->table, &row, true, is_range, cost, e);
+    return add(b, at, part->table, &row, true, is_range, cost, e);
 }
 
 int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts,
                            int64_t now, struct op_cost *cost, struct err *e) {
     struct engi_interval interval;
+    size_t at = b->bytes.n;
     arena_reset(&b->arena);
+    if (check_length(part, e)) return -1;
     if (engi_interval_of(range, &b->arena, &interval)) return err_nomem(e);
     if (!interval.no_end && slice_cmp(interval.from, interval.to) >= 0) return 0; /* no row is in it */
-    b->key.n = 0;
-    engi_key_prefix(&b->key, part);
-    struct slice prefix = arena_dup(&b->arena, buf_slice(&b->key)); /* the key is built behind itself */
-    if (!prefix.p) return err_nomem(e);
-    b->key.n = 0;
-    engi_key_loose(&b->key, prefix, &interval, ts);
-    return add_tombstone(b, true, part, ts, now, cost, e);
+    b->value.n = 0;
+    engi_key_prefix(&b->value, part);
+    engi_key_loose(&b->bytes, buf_slice(&b->value), &interval, ts);
+    b->bytes.failed = b->bytes.failed || b->value.failed;
+    b->value.failed = false;
+    return add_tombstone(b, at, true, part, ts, now, cost, e);
 }
 
 int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now,
                                struct op_cost *cost, struct err *e) {
-    b->key.n = 0;
-    engi_key_kind(&b->key, part, ENGI_PARTITION_DELETION);
-    return add_tombstone(b, false, part, ts, now, cost, e);
+    size_t at = b->bytes.n;
+    if (check_length(part, e)) return -1;
+    engi_key_kind(&b->bytes, part, ENGI_PARTITION_DELETION);
+    return add_tombstone(b, at, false, part, ts, now, cost, e);
 }
 
 int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) {
     struct eng_row row;
+    size_t at = b->bytes.n;
     arena_reset(&b->arena);
-    b->key.n = 0;
-    engi_key_table(&b->key, table);
-    buf_put_slice(&b->key, rest);
-    size_t n = buf_failed(&b->key) ? 0 : engi_prefix_len(buf_slice(&b->key));
-    if (!n || b->key.n <= n) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
-    enum engi_kind kind = b->key.p[n];
+    engi_key_table(&b->bytes, table);
+    buf_put_slice(&b->bytes, rest);
+    struct slice key = buf_failed(&b->bytes) ? slice_of("", 0) : slice_of(b->bytes.p + at, b->bytes.n - at);
+    size_t n = engi_prefix_len(key);
+    bool damaged = !n || key.n <= n;
+    enum engi_kind kind = damaged ? ENGI_ROW : key.p[n];
     bool is_range = kind == ENGI_RANGE_TOMBSTONE;
     eng_row_init(&row, kind == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of("", 0));
-    if (eng_row_decode(delta, &b->arena, &row, e)) return -1;
-    return add(b, table, &row, is_range || kind == ENGI_PARTITION_DELETION, is_range, NULL, e);
+    if (damaged) err_set(e, ERR_SERVER, "a record of a table's history is damaged");
+    if (damaged || eng_row_decode(delta, &b->arena, &row, e)) {
+        b->bytes.failed = false;
+        b->bytes.n = at;
+        return -1;
+    }
+    return add(b, at, table, &row, is_range || kind == ENGI_PARTITION_DELETION, is_range, NULL, e);
 }
 
 /* ---- savepoints ---- */

@@ -18,10 +18,10 @@ struct engi_pin {
 
 struct eng_batch {
     struct store *store;
-    struct buf bytes;             /* of the changes */
+    struct buf bytes;             /* keys and values of the changes */
     struct store_change *changes;
     size_t n, cap;
-    struct buf key, value;        /* of the change that is added */
+    struct buf value;             /* of one step at a time */
     struct arena arena;           /* bounds of one range delete */
     struct engi_pin *pins; /* of the tables that it writes to, from the first change until it is empty */
     size_t n_pinned, cap_pinned;
