@@ -59,16 +59,16 @@ int engi_load_marks(struct eng *eng, struct err *e) {
 
 /* The counters that the row cache and the cached ranges keep themselves. */
 static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
-    struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
-    struct engi_range_cache_stats ranges = engi_range_cache_stats(eng->range_cache);
+    struct engi_cache_stats rows = engi_row_cache_stats(eng->row_cache);
+    struct engi_cache_stats ranges = engi_range_cache_stats(eng->range_cache);
     switch (stat) {
-    case ENG_STAT_ROW_CACHE_HITS: return s.hits;
-    case ENG_STAT_ROW_CACHE_MISSES: return s.misses;
-    case ENG_STAT_ROW_CACHE_ROWS: return s.rows;
-    case ENG_STAT_ROW_CACHE_BYTES: return s.bytes;
+    case ENG_STAT_ROW_CACHE_HITS: return rows.hits;
+    case ENG_STAT_ROW_CACHE_MISSES: return rows.misses;
+    case ENG_STAT_ROW_CACHE_ROWS: return rows.kept;
+    case ENG_STAT_ROW_CACHE_BYTES: return rows.bytes;
     case ENG_STAT_RANGE_HITS: return ranges.hits;
     case ENG_STAT_RANGE_MISSES: return ranges.misses;
-    case ENG_STAT_RANGES: return ranges.ranges;
+    case ENG_STAT_RANGES: return ranges.kept;
     case ENG_STAT_RANGE_BYTES: return ranges.bytes;
     default: return 0;
     }

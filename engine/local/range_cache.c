@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/fault.h"
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
 #include "engine/local/lock_order.h"
@@ -145,7 +144,7 @@ void engi_range_cache_free(struct engi_range_cache *r) {
 struct admission { uint64_t tag, begun, misses, need, loop; };
 
 static struct admission admission_at(const struct engi_range_look *l) {
-    uint64_t v = atomic_load_explicit(l->admission, memory_order_relaxed), tag = l->place >> 48;
+    uint64_t v = atomic_load_explicit(l->admission, memory_order_relaxed), tag = l->at.place >> 48;
     struct admission d = {
         .tag = v >> 48, .begun = v >> 16 & 0xffffffff, .misses = v >> 8 & 0xff, .need = v >> 1 & 0x7f, .loop = v & 1};
     return d.tag == tag && d.need ? d : (struct admission){.tag = tag, .need = MISSES_LEAST};
@@ -159,8 +158,8 @@ static void set_admission(const struct engi_range_look *l, const struct admissio
 }
 
 bool engi_range_cache_is_due(const struct engi_range_look *l, enum eng_tier tier) {
-    uint64_t begun = l->state / ENGI_GUARD_TAKEN & 0xffffffff;
-    if (!l->fills) return false;
+    uint64_t begun = l->at.state / ENGI_GUARD_TAKEN & 0xffffffff;
+    if (!l->at.fills) return false;
     struct admission d = admission_at(l);
     if (d.begun != begun) d.misses = d.loop = 0;
     d.begun = begun;
@@ -185,19 +184,11 @@ static void make_easy(const struct engi_range_look *l) { set_need(l, MISSES_LEAS
 static bool begin_look(struct eng *eng, const struct engi_range_want *w, struct engi_range_look *l) {
     struct engi_range_cache *r = eng->range_cache;
     struct slice begin = w->back ? w->to : w->from;
-    *l = (struct engi_range_look){.fills = false};
-    /* Injected faults of reads must reach the store's reads. */
-    if (!w->table || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
+    uint64_t hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
     l->epoch = atomic_load_explicit(&r->epoch, memory_order_acquire);
-    l->generation = atomic_load_explicit(&w->table->generation, memory_order_acquire);
-    if (engi_table_is_changing(l->generation)) return false;
-    l->table = w->table;
-    l->hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
-    l->place = murmur3_hash(begin) ^ w->back;
-    l->admission = &shard_of(r, l->hash)->admissions[(l->place & (r->n_admissions - 1))];
-    l->guard = engi_partition_guard(&eng->guards, begin);
-    l->state = atomic_load_explicit(l->guard, memory_order_acquire);
-    l->fills = engi_guard_is_free(l->state);
+    if (!engi_cache_look_begin(&l->at, w->table, engi_partition_guard(&eng->guards, begin), hash)) return false;
+    l->at.place = murmur3_hash(begin) ^ w->back;
+    l->admission = &shard_of(r, hash)->admissions[(l->at.place & (r->n_admissions - 1))];
     return true;
 }
 
@@ -214,15 +205,16 @@ static bool has_begin(const struct engi_cached_range *r, const struct engi_range
 
 /* Invariant 7. */
 static bool is_valid(const struct eng *eng, const struct engi_cached_range *r, const struct engi_range_look *l) {
-    return r->state == l->state && r->generation == l->generation && !engi_may_be_purged(eng, l->table, r->purged_from);
+    return r->state == l->at.state && r->generation == l->at.generation &&
+           !engi_may_be_purged(eng, l->at.table, r->purged_from);
 }
 
 static struct engi_cached_range *choose(struct eng *eng, struct engi_range_shard *s, const struct engi_range_want *w,
                                const struct engi_range_look *l) {
     struct engi_cached_range *best = NULL;
-    for (struct engi_cached_range *r = *head_of(eng->range_cache, s, l->hash), *next; r; r = next) {
+    for (struct engi_cached_range *r = *head_of(eng->range_cache, s, l->at.hash), *next; r; r = next) {
         next = r->next;
-        if (r->hash != l->hash) continue;
+        if (r->hash != l->at.hash) continue;
         bool begins = has_begin(r, w);
         if (!is_valid(eng, r, l)) {
             if (begins) (r->hits ? make_easy : engi_range_cache_give_up)(l);
@@ -239,7 +231,7 @@ static struct engi_cached_range *choose(struct eng *eng, struct engi_range_shard
 struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
                                                 struct engi_range_look *look) {
     if (!begin_look(eng, want, look)) return NULL;
-    struct engi_range_shard *s = shard_of(eng->range_cache, look->hash);
+    struct engi_range_shard *s = shard_of(eng->range_cache, look->at.hash);
     if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return NULL;
     struct engi_cached_range *r = choose(eng, s, want, look);
     if (r) {
@@ -254,13 +246,12 @@ struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct en
 bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *l) {
     struct engi_range_cache *r = eng->range_cache;
     if (atomic_load_explicit(&r->epoch, memory_order_acquire) != l->epoch) return false; /* its table is gone */
-    return atomic_load_explicit(l->guard, memory_order_acquire) == l->state &&
-           atomic_load_explicit(&l->table->generation, memory_order_acquire) == l->generation;
+    return engi_cache_look_holds(&l->at);
 }
 
 void engi_range_cache_count(struct eng *eng, const struct engi_range_look *l, bool hit) {
-    if (!l->table) return;
-    struct engi_range_shard *s = shard_of(eng->range_cache, l->hash);
+    if (!l->at.table) return;
+    struct engi_range_shard *s = shard_of(eng->range_cache, l->at.hash);
     atomic_fetch_add_explicit(hit ? &s->hits : &s->misses, 1, memory_order_relaxed);
 }
 
@@ -333,9 +324,9 @@ static void put_rows(struct engi_cached_range *r, uint32_t *ends, uint8_t *bytes
 static struct engi_cached_range *make_range(const struct engi_range_look *l, const struct engi_range_draft *d) {
     struct engi_cached_range *r = malloc(size_of(d));
     if (!r) return NULL;
-    *r = (struct engi_cached_range){.hash = l->hash,
-                           .state = l->state,
-                           .generation = l->generation,
+    *r = (struct engi_cached_range){.hash = l->at.hash,
+                           .state = l->at.state,
+                           .generation = l->at.generation,
                            .purged_from = d->purged_from,
                            .size = size_of(d)};
     atomic_init(&r->refs, 1);
@@ -373,7 +364,7 @@ void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, str
         !engi_range_cache_holds(eng, l))
         return;
     struct engi_cached_range *r = make_range(l, d);
-    struct engi_range_shard *s = shard_of(eng->range_cache, l->hash);
+    struct engi_range_shard *s = shard_of(eng->range_cache, l->at.hash);
     if (!r) return;
     bool locked = engi_mutex_try(&s->lock, ENGI_RANK_LEAF);
     if (locked && engi_range_cache_holds(eng, l) && !is_needless(eng, s, r)) {
@@ -388,13 +379,13 @@ void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, str
 
 /* ---- figures ---- */
 
-struct engi_range_cache_stats engi_range_cache_stats(const struct engi_range_cache *r) {
-    struct engi_range_cache_stats sum = {0};
+struct engi_cache_stats engi_range_cache_stats(const struct engi_range_cache *r) {
+    struct engi_cache_stats sum = {0};
     for (uint32_t i = 0; r && i < r->n_shards; i++) {
         const struct engi_range_shard *s = &r->shards[i];
         sum.hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
         sum.misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
-        sum.ranges += atomic_load_explicit(&s->ranges, memory_order_relaxed);
+        sum.kept += atomic_load_explicit(&s->ranges, memory_order_relaxed);
         sum.bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
     }
     return sum;

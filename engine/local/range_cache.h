@@ -39,6 +39,7 @@
 
 #include "base/buf.h"
 #include "engine/kv.h"
+#include "engine/local/cache.h"
 
 struct eng;
 struct engi_table;
@@ -110,12 +111,9 @@ struct engi_range_want {
 
 /* The state of one scan's search, taken before the store is asked. */
 struct engi_range_look {
-    struct engi_table *table;
-    uint64_t hash, state, generation;
-    _Atomic uint64_t *guard, *admission;
-    uint64_t place; /* of the scan's begin, hashed */
+    struct engi_cache_look at; /* of the partition */
+    _Atomic uint64_t *admission;
     uint32_t epoch;
-    bool fills; /* no write was under way */
 };
 
 /* Returns a reference to a cached range that has the scan's begin, or its whole range; NULL: there
@@ -153,7 +151,4 @@ int engi_range_draft_add(const struct eng *eng, struct engi_range_draft *d, stru
 /* Makes the draft a cached range, if it is still valid. */
 void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *look, struct engi_range_draft *d);
 
-struct engi_range_cache_stats {
-    uint64_t hits, misses, ranges, bytes;
-};
-struct engi_range_cache_stats engi_range_cache_stats(const struct engi_range_cache *r);
+struct engi_cache_stats engi_range_cache_stats(const struct engi_range_cache *r);

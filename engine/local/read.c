@@ -37,7 +37,7 @@ static int keep(struct eng *eng, struct kv_value *value, struct arena *a, struct
 /* Gets the row from the row cache, or from the store and inserts it into the cache. */
 static int get(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
     struct kv_value value;
-    struct engi_row_look look;
+    struct engi_cache_look look;
     int got = eng->row_cache ? engi_row_cache_find(eng, t, r->key, r->arena, &look, &r->row.bytes)
                              : ENGI_ROW_CACHE_MISS;
     if (got != ENGI_ROW_CACHE_MISS) {
@@ -73,7 +73,7 @@ static int walk(struct eng *eng, enum eng_tier tier, struct store_read *r, struc
 
 /* The look-ups of a row and its static row in the row cache. */
 struct pair_look {
-    struct engi_row_look row, statics;
+    struct engi_cache_look row, statics;
     uint8_t key[ENGI_ROW_CACHE_KEY_MAX];
     struct slice statics_key;
 };

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/fault.h"
 #include "base/hot.h"
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
@@ -194,29 +193,11 @@ static uint8_t *copy_value(const struct entry *x, struct arena *a) {
     return to;
 }
 
-/* ---- tables ---- */
-
-static uint64_t generation_of(const struct engi_table *t) {
-    return atomic_load_explicit(&t->generation, memory_order_acquire);
-}
-
 /* ---- finding ---- */
-
-static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, struct engi_row_look *look) {
-    *look = (struct engi_row_look){.fills = false};
-    /* Injected faults of reads must reach the store's reads. */
-    if (key.n > ENGI_ROW_CACHE_KEY_MAX || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
-    if (!(look->table = t)) return false;
-    look->hash = murmur3_hash(key);
-    look->generation = generation_of(look->table);
-    look->guard = engi_guard_state(&eng->guards, look->hash);
-    look->fills = engi_guard_is_free(look->guard) && !engi_table_is_changing(look->generation);
-    return !engi_table_is_changing(look->generation);
-}
 
 /* Copies the entry of one place of the bucket. MISS: the entry is another row's, or is gone. */
 static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struct slice key, struct arena *a,
-                struct engi_row_look *look, struct slice *value) {
+                struct engi_cache_look *look, struct slice *value) {
     uint64_t place = place_at(b, i);
     if (!has_tag(place, look->hash)) return ENGI_ROW_CACHE_MISS;
     struct entry x = entry_at(eng->row_cache, s, position_of(place));
@@ -237,8 +218,10 @@ static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struc
 }
 
 int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a,
-                        struct engi_row_look *look, struct slice *value) {
-    if (!begin_look(eng, t, key, look)) return ENGI_ROW_CACHE_MISS;
+                        struct engi_cache_look *look, struct slice *value) {
+    uint64_t hash = murmur3_hash(key);
+    struct engi_table *of = key.n <= ENGI_ROW_CACHE_KEY_MAX ? t : NULL;
+    if (!engi_cache_look_begin(look, of, &engi_guard(&eng->guards, hash)->state, hash)) return ENGI_ROW_CACHE_MISS;
     struct shard *s = shard_of(eng->row_cache, look->hash);
     struct bucket *b = bucket_of(eng->row_cache, s, look->hash);
     for (int i = 0; i < WAYS; i++) {
@@ -250,7 +233,7 @@ int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key,
     return ENGI_ROW_CACHE_MISS;
 }
 
-bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *look) {
+bool engi_row_cache_still(const struct eng *eng, const struct engi_cache_look *look) {
     const struct bucket *b = bucket_of(eng->row_cache, shard_of(eng->row_cache, look->hash), look->hash);
     for (int i = 0; i < WAYS; i++)
         if (is_same(place_at(b, i), look->place)) return true;
@@ -295,7 +278,7 @@ void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key) {
 
 /* Copies the value of an entry that cannot be overwritten meanwhile. Returns false if the entry
  * differs from the store's answer, or may soon. */
-static bool copy_out(struct eng *eng, const struct engi_row_look *look, const struct entry *x, struct buf *out,
+static bool copy_out(struct eng *eng, const struct engi_cache_look *look, const struct entry *x, struct buf *out,
                      bool *absent) {
     if (word(x->words + 3) != look->generation || engi_may_be_purged(eng, look->table, (int64_t)word(x->words + 2)))
         return false;
@@ -312,7 +295,7 @@ static bool copy_out(struct eng *eng, const struct engi_row_look *look, const st
 }
 
 bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
-                             bool *absent, struct engi_row_look *look) {
+                             bool *absent, struct engi_cache_look *look) {
     struct engi_row_cache *c = eng->row_cache;
     uint64_t guard = engi_guard_state(&eng->guards, hash);
     assert(!engi_guard_is_free(guard)); /* invariant 6 (b) */
@@ -324,10 +307,11 @@ bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t h
     int i = find_key(c, s, b, hash, key);
     if (i >= 0) {
         struct entry x = entry_at(c, s, position_of(place_at(b, i)));
-        *look = (struct engi_row_look){.table = t,
-                                       .hash = hash,
-                                       .guard = engi_guard_left(guard),
-                                       .generation = t ? generation_of(t) : 0};
+        *look = (struct engi_cache_look){.table = t,
+                                         .guard = &engi_guard(&eng->guards, hash)->state,
+                                         .hash = hash,
+                                         .state = engi_guard_left(guard)};
+        if (t) look->generation = atomic_load_explicit(&t->generation, memory_order_acquire);
         known = t && engi_guard_is_alone(guard) && copy_out(eng, look, &x, out, absent);
         set_place(s, b, i, 0);
     }
@@ -410,7 +394,7 @@ static _Atomic uint64_t *write_bytes(_Atomic uint64_t *w, struct slice s) {
     return w;
 }
 
-static void write_entry(_Atomic uint64_t *w, const struct engi_row_look *look, struct slice key,
+static void write_entry(_Atomic uint64_t *w, const struct engi_cache_look *look, struct slice key,
                         const struct slice *value, size_t n, int64_t from) {
     write_word(w, n | (uint64_t)key.n << 16 | (uint64_t)(value ? value->n : 0) << 32 |
                       (uint64_t)(value ? 0 : ABSENT) << 48);
@@ -433,14 +417,7 @@ static int choose_place(struct bucket *b) {
     return i;
 }
 
-/* Invariant 6 (a) and (c): a writer of a row of the guard, or a change of the table, comes after
- * the bucket was unlocked and then evicts the entry; or it comes before the bucket was locked, and
- * is_current sees it. */
-static bool is_current(const struct eng *eng, const struct engi_row_look *look) {
-    return engi_guard_state(&eng->guards, look->hash) == look->guard && generation_of(look->table) == look->generation;
-}
-
-static void insert(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
+static void insert(struct eng *eng, struct shard *s, const struct engi_cache_look *look, struct slice key,
                      const struct slice *value, int64_t from) {
     struct engi_row_cache *c = eng->row_cache;
     struct bucket *b = bucket_of(c, s, look->hash);
@@ -450,7 +427,10 @@ static void insert(struct eng *eng, struct shard *s, const struct engi_row_look 
     write_entry(s->ring + (at & (c->ring_words - 1)), look, key, value, n, from);
     lock(b);
     int same = find_key(c, s, b, look->hash, key);
-    if (is_current(eng, look)) set_place(s, b, same >= 0 ? same : choose_place(b), place_of(look->hash, at));
+    /* Invariant 6 (a) and (c): a writer of a row of the guard, or a change of the table, comes after
+     * the bucket was unlocked and then evicts the entry; or it comes before the bucket was locked,
+     * and the look does not hold. */
+    if (engi_cache_look_holds(look)) set_place(s, b, same >= 0 ? same : choose_place(b), place_of(look->hash, at));
     unlock(b);
 }
 
@@ -465,22 +445,22 @@ static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t
 }
 
 /* Inserts the row, unless another thread is inserting into the shard. */
-static void try_insert(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
+static void try_insert(struct eng *eng, struct shard *s, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value) {
     int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
-    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look)) return;
+    if (engi_may_be_purged(eng, look->table, from) || !engi_cache_look_holds(look)) return;
     if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return;
     insert(eng, s, look, key, value, from);
     engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
-void engi_row_cache_put_back(struct eng *eng, const struct engi_row_look *look, struct slice key,
+void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key,
                                struct slice value) {
     if (value.n <= ENGI_ROW_CACHE_VALUE_MAX && !engi_table_is_changing(look->generation))
         try_insert(eng, shard_of(eng->row_cache, look->hash), look, key, &value);
 }
 
-void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key,
+void engi_row_cache_fill(struct eng *eng, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value) {
     if (!look->table || look->place) return;
     struct shard *s = shard_of(eng->row_cache, look->hash);
@@ -492,15 +472,15 @@ void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, stru
 
 /* ---- figures ---- */
 
-struct engi_row_cache_stats engi_row_cache_stats(const struct engi_row_cache *c) {
-    struct engi_row_cache_stats sum = {0};
+struct engi_cache_stats engi_row_cache_stats(const struct engi_row_cache *c) {
+    struct engi_cache_stats sum = {0};
     for (uint32_t i = 0; c && i < c->n_shards; i++) {
         const struct shard *s = &c->shards[i];
         uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed),
                  head = atomic_load_explicit(&s->head, memory_order_relaxed);
         sum.hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
         sum.misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
-        sum.rows += atomic_load_explicit(&s->rows, memory_order_relaxed);
+        sum.kept += atomic_load_explicit(&s->rows, memory_order_relaxed);
         sum.bytes += head > tail ? (head - tail) * WORD : 0;
     }
     return sum;

@@ -35,7 +35,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/local/guard.h"
+#include "engine/local/cache.h"
 
 struct eng;
 struct engi_table;
@@ -49,26 +49,18 @@ enum { ENGI_ROW_CACHE_VALUE_MAX = 4096, ENGI_ROW_CACHE_KEY_MAX = 512 };
 struct engi_row_cache *engi_row_cache_new(size_t bytes);
 void engi_row_cache_free(struct engi_row_cache *c);
 
-/* The state of one look-up, taken before the store is asked. */
-struct engi_row_look {
-    struct engi_table *table;
-    uint64_t hash, guard, generation;
-    uint64_t place; /* of the entry found; 0: none */
-    bool fills;
-};
-
 enum { ENGI_ROW_CACHE_MISS = -1 };
 /* 1: *value is the row's, in the arena; 0: the store has no such row; MISS: ask the store. Any
  * thread. */
 int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a,
-                        struct engi_row_look *look, struct slice *value) MUST_CHECK;
+                        struct engi_cache_look *look, struct slice *value) MUST_CHECK;
 /* Inserts the store's answer after a miss; NULL: the store has no such row. Does nothing after a
  * hit. */
-void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key,
+void engi_row_cache_fill(struct eng *eng, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value);
 /* Whether the entry found is still there. Then it was there all the time, and an entry of another
  * row found meanwhile is of the same moment. */
-bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *look) MUST_CHECK;
+bool engi_row_cache_still(const struct eng *eng, const struct engi_cache_look *look) MUST_CHECK;
 
 /* Prefetches the row's bucket into the processor's cache, for a write that follows soon. */
 void engi_row_cache_prefetch(struct engi_row_cache *c, uint64_t hash);
@@ -78,14 +70,11 @@ void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key);
  * store's answer until it has the write is appended to out, or *absent is set; look is for
  * engi_row_cache_put_back. */
 bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
-                             bool *absent, struct engi_row_look *look) MUST_CHECK;
+                             bool *absent, struct engi_cache_look *look) MUST_CHECK;
 /* Called after the store has the write and the guard was left. Inserts value, which is the store's
  * new answer, if no other thread was at the guard since the eviction. */
-void engi_row_cache_put_back(struct eng *eng, const struct engi_row_look *look, struct slice key, struct slice value);
+void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key, struct slice value);
 /* Removes the entries of every table. No thread reads meanwhile. */
 void engi_row_cache_clear(struct engi_row_cache *c);
 
-struct engi_row_cache_stats {
-    uint64_t hits, misses, rows, bytes;
-};
-struct engi_row_cache_stats engi_row_cache_stats(const struct engi_row_cache *c);
+struct engi_cache_stats engi_row_cache_stats(const struct engi_row_cache *c);

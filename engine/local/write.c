@@ -41,7 +41,7 @@ struct write {
 /* The before-image of a cached row that a write of this round changes, from at on in the batch's
  * bytes. */
 struct evicted {
-    struct engi_row_look look;
+    struct engi_cache_look look;
     size_t write, at, n;
     bool absent;
 };

@@ -1,4 +1,4 @@
-/* Runs: slices that are read from them are what the store's iterator gives, rows and costs,
+/* Cached ranges: slices that are read from them are what the store's iterator gives, rows and costs,
  * whatever is written; and they take no more than they were given. */
 #include <pthread.h>
 #include <sched.h>
@@ -15,93 +15,11 @@
 #include "engine/local/range_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
+#include "tests/unit/engine/local/harness.h"
 
-enum { TABLE = 20, OTHER = 21, SMALL = 64 << 10, LARGE = 4 << 20, GC_GRACE = 50, ROWS = 20 };
-
-struct test_clock {
-    struct clock clock;
-    _Atomic int64_t seconds;
-};
-
-static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->seconds * 1000000; }
-
-struct world {
-    bool rocks;
-    char path[64];
-    struct test_clock clock;
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct op_cost cost;
-    struct buf text; /* of the last read */
-    struct eng_part part; /* of the scan that is open, and its slice */
-    struct eng_slice slice;
-    uint64_t seed;
-    int64_t ts;
-    struct err e;
-};
-
-static void open_engine(struct world *w, size_t bytes) {
-    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL,
-                            .durability = ENG_PERIODIC,
-                            .clock = &w->clock.clock,
-                            .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20,
-                            .row_cache_bytes = bytes};
-    w->eng = eng_open(&o, &w->e);
-    if (!w->eng) fail_msg("%s", w->e.text);
-    eng_table_set(w->eng, TABLE, GC_GRACE);
-    w->batch = eng_batch_new(w->eng);
-}
-
-static struct world *world_new(bool rocks, size_t bytes) {
-    struct world *w = calloc(1, sizeof(*w));
-    w->rocks = rocks;
-    w->ts = 1000;
-    w->seed = 88172645463325252u;
-    w->clock = (struct test_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .seconds = 1000};
-    strcpy(w->path, "/tmp/tally-run-XXXXXX");
-    if (rocks) assert_non_null(mkdtemp(w->path));
-    buf_init(&w->text, 0);
-    open_engine(w, bytes);
-    return w;
-}
-
-static int setup_memory(void **state) { return *state = world_new(false, LARGE), 0; }
-static int setup_rocksdb(void **state) { return *state = world_new(true, LARGE), 0; }
-static int setup_small(void **state) { return *state = world_new(true, SMALL), 0; }
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    char command[96];
-    buf_fini(&w->text);
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-    snprintf(command, sizeof(command), "rm -rf %s", w->path);
-    if (w->rocks && system(command)) return -1;
-    free(w);
-    return 0;
-}
+enum { ROWS = 20 };
 
 /* ---- writing ---- */
-
-static struct eng_part part_of(uint32_t table, const char *key) {
-    return (struct eng_part){.table = table, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
-}
-
-static void commit(struct world *w) {
-    uint64_t seq;
-    if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
-}
-
-static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck,
-                     struct eng_cell cell) {
-    struct eng_row row;
-    struct err e = {0};
-    eng_row_init(&row, kind, slice_str(ck));
-    row.cells = &cell;
-    row.n_cells = 1;
-    assert_int_equal(eng_batch_row(b, part, &row, NULL, &e), 0);
-}
 
 static void put_at(struct world *w, uint32_t table, const char *key, enum eng_row_kind kind, const char *ck,
                    const char *value) {
@@ -121,15 +39,7 @@ static void put_rows(struct world *w, const char *key, int n) {
     }
 }
 
-static void delete_row(struct world *w, const char *ck) {
-    struct eng_part part = part_of(TABLE, "p");
-    struct eng_row row;
-    eng_row_init(&row, ENG_ROW, slice_str(ck));
-    row.del_ts = ++w->ts;
-    row.del_at = w->clock.seconds;
-    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
-    commit(w);
-}
+static void delete_row(struct world *w, const char *ck) { delete_row_at(w, ck, ++w->ts); }
 
 static void delete_range(struct world *w, const char *from, const char *to) {
     struct eng_part part = part_of(TABLE, "p");

@@ -14,85 +14,7 @@
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
-
-enum { TABLE = 20, OTHER = 21, SMALL = 64 << 10, LARGE = 4 << 20, GC_GRACE = 50 };
-
-struct test_clock {
-    struct clock clock;
-    _Atomic int64_t seconds;
-};
-
-static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->seconds * 1000000; }
-
-struct world {
-    bool rocks;
-    char path[64];
-    struct test_clock clock;
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct arena arena;
-    struct op_cost cost;
-    struct err e;
-};
-
-static void open_engine(struct world *w, size_t bytes) {
-    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL,
-                            .durability = ENG_PERIODIC,
-                            .clock = &w->clock.clock,
-                            .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20,
-                            .row_cache_bytes = bytes};
-    w->eng = eng_open(&o, &w->e);
-    if (!w->eng) fail_msg("%s", w->e.text);
-    eng_table_set(w->eng, TABLE, GC_GRACE);
-    w->batch = eng_batch_new(w->eng);
-}
-
-static struct world *world_new(bool rocks, size_t bytes) {
-    struct world *w = calloc(1, sizeof(*w));
-    w->rocks = rocks;
-    w->clock = (struct test_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .seconds = 1000};
-    strcpy(w->path, "/tmp/tally-row-cache-XXXXXX");
-    if (rocks) assert_non_null(mkdtemp(w->path));
-    arena_init(&w->arena, 4096, 0);
-    open_engine(w, bytes);
-    return w;
-}
-
-static int setup_memory(void **state) { return *state = world_new(false, LARGE), 0; }
-static int setup_rocksdb(void **state) { return *state = world_new(true, LARGE), 0; }
-static int setup_small(void **state) { return *state = world_new(true, SMALL), 0; }
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    char command[96];
-    arena_fini(&w->arena);
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-    snprintf(command, sizeof(command), "rm -rf %s", w->path);
-    if (w->rocks && system(command)) return -1;
-    free(w);
-    return 0;
-}
-
-static struct eng_part part_of(uint32_t table, const char *key) {
-    return (struct eng_part){.table = table, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
-}
-
-static void commit(struct world *w) {
-    uint64_t seq;
-    if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
-}
-
-static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck,
-                     struct eng_cell cell) {
-    struct eng_row row;
-    struct err e = {0};
-    eng_row_init(&row, kind, slice_str(ck));
-    row.cells = &cell;
-    row.n_cells = 1;
-    assert_int_equal(eng_batch_row(b, part, &row, NULL, &e), 0);
-}
+#include "tests/unit/engine/local/harness.h"
 
 static void put_at(struct world *w, uint32_t table, enum eng_row_kind kind, const char *ck, struct slice value,
                    int64_t ts) {
@@ -104,16 +26,6 @@ static void put_at(struct world *w, uint32_t table, enum eng_row_kind kind, cons
 
 static void put(struct world *w, const char *ck, const char *value, int64_t ts) {
     put_at(w, TABLE, ENG_ROW, ck, slice_str(value), ts);
-}
-
-static void delete_row(struct world *w, const char *ck, int64_t ts) {
-    struct eng_part part = part_of(TABLE, "p");
-    struct eng_row row;
-    eng_row_init(&row, ENG_ROW, slice_str(ck));
-    row.del_ts = ts;
-    row.del_at = w->clock.seconds;
-    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
-    commit(w);
 }
 
 /* Its first cell; "-": there is none. */
@@ -167,7 +79,7 @@ static void test_every_write_is_seen(void **state) {
     put(w, "a", "older", 5);
     assert_string_equal(get(w, "a"), "two");
     warm(w, "a");
-    delete_row(w, "a", 12);
+    delete_row_at(w, "a", 12);
     assert_string_equal(get(w, "a"), "-");
     warm(w, "a");
     put(w, "a", "three", 13);
@@ -484,7 +396,7 @@ static void test_who_was_not_alone_brings_nothing_back(void **state) {
     struct eng_part part = part_of(TABLE, "p");
     struct engi_guards *slots = &w->eng->guards;
     struct engi_table *t = engi_table(w->eng, TABLE);
-    struct engi_row_look look;
+    struct engi_cache_look look;
     struct buf key, out;
     buf_init(&key, 0);
     buf_init(&out, 0);
