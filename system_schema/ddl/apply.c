@@ -89,10 +89,7 @@ static int set_form(struct apply *a, const struct entry *x, struct slice *form, 
     return rc;
 }
 
-void *apply_definition(struct apply *a, const struct entry *x) {
-    const struct object_place at = entry_place(a->objects, x);
-    return x->kind->decode(x->form, &at, &a->arena, a->err);
-}
+void *apply_definition(struct apply *a, const struct entry *x) { return entry_decode(x, &a->arena, a->err); }
 
 int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) {
     const struct catalog_change *ch = a->change;
@@ -190,18 +187,10 @@ static int create_keyspace(struct apply *a) {
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->ddl, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
-    if (check_regions(a, &ks) || merge_tags(a, &ks)) return -1;
-    uint32_t id;
-    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) ||
-        entry_next_id(a->objects, &id, a->err))
+    if (check_regions(a, &ks) || merge_tags(a, &ks) ||
+        apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES))
         return -1;
-    struct entry *x = entry_add(a->objects, &keyspace_kind, id, 0, ch->keyspace, a->err);
-    if (!x) return -1;
-    a->subject = x;
-    a->kind = CHANGE_CREATED;
-    if (set_form(a, x, &x->form, &ks) == 0) return BEGUN;
-    entry_remove(a->objects, x);
-    return -1;
+    return apply_begin_create(a, &keyspace_kind, NULL, &ks);
 }
 
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition) {
@@ -293,7 +282,8 @@ int apply_begin_create(struct apply *a, const struct object_kind *kind, const st
                        const void *definition) {
     uint32_t id;
     if (apply_check_needs(a, kind, definition) || entry_next_id(a->objects, &id, a->err)) return -1;
-    struct entry *x = entry_add(a->objects, kind, id, ks->id, a->change->name, a->err);
+    const char *name = ks ? a->change->name : a->change->keyspace;
+    struct entry *x = entry_add(a->objects, kind, id, ks ? ks->id : 0, name, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;

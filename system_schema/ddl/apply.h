@@ -38,7 +38,8 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist);
 void *apply_definition(struct apply *a, const struct entry *x);
 /* Checks that the objects that the definition needs exist and have no change under way. */
 int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition);
-/* Creates the entry in status CREATING and makes it the statement's subject. BEGUN or -1. */
+/* Creates the entry in status CREATING and makes it the statement's subject. ks NULL: a keyspace.
+ * BEGUN or -1. */
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
 /* Merges the settings of the change into the old ones; old NULL: those of a new table. */
 int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) MUST_CHECK;

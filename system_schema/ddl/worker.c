@@ -75,7 +75,7 @@ void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before
                 entry_touch(o, o->entries[i]); /* points to the old definition */
         if (taken && x->kind == &type_kind) type_touch_users(d, x);
         const void *was = taken ? x->kind->decode(before->form, &at, &a, &e) : NULL;
-        const void *now = was ? x->kind->decode(x->form, &at, &a, &e) : NULL;
+        const void *now = was ? entry_decode(x, &a, &e) : NULL;
         if (taken && !(now && x->kind->same_shape(was, now))) x->shape++;
         arena_fini(&a);
         free((void *)(taken ? before->form : before->next).p);

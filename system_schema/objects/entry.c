@@ -205,14 +205,18 @@ void entry_set_status(struct objects *o, struct entry *x, enum schema_status to)
     x->since_us = clock_mono_us(o->clock);
 }
 
+void *entry_decode(const struct entry *x, struct arena *a, struct err *e) {
+    const struct object_place at = entry_place(x->objects, x);
+    return x->kind->decode(x->form, &at, a, e);
+}
+
 /* Decodes a user type. The limit on depth ends the recursion of a type that needs itself, which
  * no statement can create. */
 static const struct cql_type *decode_type(struct objects *o, const struct entry *x, struct arena *a, struct err *e) {
-    const struct object_place at = entry_place(o, x);
     if (o->type_depth == CQL_TYPE_DEPTH_MAX)
         return err_null(err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name));
     o->type_depth++;
-    const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
+    const struct schema_type *t = entry_decode(x, a, e);
     o->type_depth--;
     return t ? t->type : NULL;
 }
@@ -358,7 +362,7 @@ static int check_entry(struct objects *o, struct entry *x, struct err *why) {
     if (!x->old_keys) return 0;
     struct arena a;
     arena_init(&a, 16 * 1024, 0);
-    const void *definition = x->kind->decode(x->form, &at, &a, why);
+    const void *definition = entry_decode(x, &a, why);
     bool readable = definition && !x->kind->has_old_keys(definition);
     arena_fini(&a);
     if (readable) return 0;

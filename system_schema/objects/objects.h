@@ -150,6 +150,8 @@ void entry_restore_status(struct objects *o, struct entry *x, enum schema_status
  * current definition. Valid as long as the entry and its keyspace. An object that is being
  * deleted may use types that no longer exist; those stay bare names. */
 struct object_place entry_place(struct objects *o, const struct entry *x);
+/* The current definition, in the arena. */
+void *entry_decode(const struct entry *x, struct arena *a, struct err *e) MUST_CHECK;
 /* Reads all entries. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
 int entries_load(struct objects *o, struct err *e) MUST_CHECK;

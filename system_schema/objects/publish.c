@@ -82,10 +82,9 @@ void entry_touch(struct objects *o, struct entry *x) {
 
 /* Decodes the entry's definition into a new owner with one reference. */
 static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
-    const struct object_place at = entry_place(x->objects, x);
     *owner = owner_new();
     if (!*owner) return err_null(err_nomem(e));
-    void *definition = x->kind->decode(x->form, &at, &(*owner)->arena, e);
+    void *definition = entry_decode(x, &(*owner)->arena, e);
     if (!definition) owner_unref(*owner);
     return definition;
 }

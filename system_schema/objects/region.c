@@ -45,8 +45,7 @@ bool regions_begin(const struct entry *ks) {
     struct arena a;
     struct err e = {0};
     arena_init(&a, 4096, 0);
-    const struct object_place at = entry_place(ks->objects, ks);
-    const struct schema_keyspace *before = ks->kind->decode(ks->form, &at, &a, &e), *next = next_of(ks, &a, &e);
+    const struct schema_keyspace *before = entry_decode(ks, &a, &e), *next = next_of(ks, &a, &e);
     bool adds_some = before && next && adds(ks->objects, before, next);
     if (e.set) log_error("catalog: the Regions of keyspace %s are not counted: %s", ks->name, e.text);
     err_clear(&e);

@@ -70,7 +70,7 @@ static int add_event(struct objects *o, struct meta_batch *b, const struct entry
     arena_init(&a, 16 * 1024, 0);
     buf_init(&name, 0);
     put_name(&name, at.keyspace, at.name);
-    const struct schema_table *t = x->kind->decode(x->form, &at, &a, e);
+    const struct schema_table *t = entry_decode(x, &a, e);
     int rc = !t ? -1 : buf_failed(&name) ? err_nomem(e) : put_event(o, b, buf_slice(&name), t, event, e);
     buf_fini(&name);
     arena_fini(&a);
