@@ -282,7 +282,7 @@ struct restoring {
     const struct schema *schema;
 };
 
-static int restore(void *arg, const struct book_table *b, struct slice state) {
+static int restore(void *arg, const struct table_stats *b, struct slice state) {
     const struct restoring *r = arg;
     const struct schema_table *t = b->object ? schema_table_any(r->schema, b->keyspace, b->name) : NULL;
     bool there = !b->object || (t && t->object == b->object && t->status != SCHEMA_DELETING);

@@ -6,7 +6,7 @@
 #include "server/metering_gauges.h"
 
 struct total {
-    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char keyspace[STATS_NAME], table[STATS_NAME];
     struct figures f;
 };
 struct totals {
@@ -15,7 +15,7 @@ struct totals {
     struct total *list;
 };
 
-static int take(void *arg, const struct book_table *t, uint32_t second) {
+static int take(void *arg, const struct table_stats *t, uint32_t second) {
     struct totals *all = arg;
     (void)second;
     if (!all->per_table && all->n) {
@@ -144,7 +144,7 @@ void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) 
     struct totals all = {.per_table = per_table};
     if (ledger_tables(m->ledger, take, &all)) out->failed = true;
     if (!all.n && !per_table) { /* nothing was posted yet: show zeros */
-        struct book_table none = {0};
+        struct table_stats none = {0};
         if (take(&all, &none, 0)) out->failed = true;
     }
     struct figures dropped = ledger_dropped(m->ledger);

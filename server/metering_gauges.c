@@ -47,10 +47,10 @@ struct taking {
     struct use read, write;
 };
 
-static int take_used(void *arg, const struct book_table *t, uint32_t second) {
+static int take_used(void *arg, const struct table_stats *t, uint32_t second) {
     struct taking *k = arg;
     k->minute = second / 60;
-    const struct book_minute *m = book_minute(t, k->minute - 1);
+    const struct stats_minute *m = stats_minute(t, k->minute - 1);
     if (!m) return 0;
     if (array_room(&k->list, k->n, &k->cap, sizeof(*k->list))) return -1;
     k->list[k->n++] = (struct used){.object = t->object, .read = (double)m->cell.f.n[FIGURE_READ_UNITS] / 2 / 60,

@@ -21,7 +21,7 @@ const struct gauge_info *gauge_info(enum gauge_id id);
 
 struct gauge {
     enum gauge_id id;
-    char keyspace[BOOK_NAME], table[BOOK_NAME]; /* "": the gauge is of the account */
+    char keyspace[STATS_NAME], table[STATS_NAME]; /* "": the gauge is of the account */
     uint32_t minute; /* since 1970; the current minute, or the one before for use of capacity */
     double value;
 };

@@ -27,7 +27,7 @@ static int put(struct metrics *all, const struct metric *m) {
 }
 
 /* span NULL: each sample is 1. */
-static int put_figure(struct metrics *all, const struct book_table *t, uint32_t minute, const struct figure_info *info,
+static int put_figure(struct metrics *all, const struct table_stats *t, uint32_t minute, const struct figure_info *info,
                       const char *operation, uint64_t sum, const struct span *span) {
     bool known = span ? span->n > 0 : sum > 0;
     if (!*info->cloudwatch || !known) return 0;
@@ -47,7 +47,7 @@ static int put_figure(struct metrics *all, const struct book_table *t, uint32_t 
 /* A minute from the ledger file of an older server has sums only, and no samples in its spans. */
 static const struct span *known(const struct span *s) { return s && s->n ? s : NULL; }
 
-static int put_minute(struct metrics *all, const struct book_table *t, const struct book_minute *m) {
+static int put_minute(struct metrics *all, const struct table_stats *t, const struct stats_minute *m) {
     const struct span *spans = m->cell.spans;
     for (unsigned f = 0; t->object && f < FIGURES; f++) {
         const struct span *span = f == FIGURE_READ_UNITS    ? &spans[SPAN_READ_UNITS]
@@ -67,12 +67,12 @@ static int put_minute(struct metrics *all, const struct book_table *t, const str
     return 0;
 }
 
-static int take_table(void *arg, const struct book_table *t, uint32_t second) {
+static int take_table(void *arg, const struct table_stats *t, uint32_t second) {
     struct metrics *all = arg;
-    struct book_minute any = {.minute = second / 60};
+    struct stats_minute any = {.minute = second / 60};
     if (all->want->table && (strcmp(all->want->table, t->name) || strcmp(all->want->keyspace, t->keyspace))) return 0;
-    for (uint32_t minute = second / 60 - BOOK_MINUTES + 1; minute <= second / 60; minute++) {
-        const struct book_minute *m = book_minute(t, minute);
+    for (uint32_t minute = second / 60 - STATS_MINUTES + 1; minute <= second / 60; minute++) {
+        const struct stats_minute *m = stats_minute(t, minute);
         if (m && all->want->names_only) cell_add(&any.cell, &m->cell);
         else if (m && put_minute(all, t, m)) return -1;
     }

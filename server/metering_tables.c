@@ -9,9 +9,9 @@
 
 struct account {
     uint32_t object;
-    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    char keyspace[STATS_NAME], name[STATS_NAME];
     struct figures total, last_minute;
-    struct book_second last_second;
+    struct stats_second last_second;
 };
 
 struct accounts {
@@ -19,11 +19,11 @@ struct accounts {
     struct account *list; /* by object */
 };
 
-static int take_account(void *arg, const struct book_table *t, uint32_t second) {
+static int take_account(void *arg, const struct table_stats *t, uint32_t second) {
     struct accounts *a = arg;
     if (array_room(&a->list, a->n, &a->cap, sizeof(*a->list))) return -1;
-    const struct book_second *s = book_second(t, second - 1);
-    const struct book_minute *m = book_minute(t, second / 60 - 1);
+    const struct stats_second *s = stats_second(t, second - 1);
+    const struct stats_minute *m = stats_minute(t, second / 60 - 1);
     struct account *to = &a->list[a->n++];
     *to = (struct account){.object = t->object, .total = t->total};
     memcpy(to->keyspace, t->keyspace, sizeof(to->keyspace));

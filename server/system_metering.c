@@ -44,7 +44,7 @@ struct gone {
     uint32_t *objects;
 };
 
-static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
+static int take_gone(void *arg, const struct table_stats *t, uint32_t second) {
     struct gone *g = arg;
     const struct schema_table *now = schema_table_any(g->schema, t->keyspace, t->name);
     (void)second;

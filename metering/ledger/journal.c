@@ -39,7 +39,7 @@ static void put_name(struct buf *b, const char *name) {
 }
 
 /* Between begin_record and end_record the caller appends the record's content. */
-static size_t begin_record(struct buf *b, int kind, uint32_t object, uint32_t minute, const struct book_table *t) {
+static size_t begin_record(struct buf *b, int kind, uint32_t object, uint32_t minute, const struct table_stats *t) {
     size_t start = b->n;
     buf_u32(b, 0);
     buf_u32(b, 0);
@@ -66,14 +66,14 @@ static void put_figures(struct buf *b, const struct figures *f) {
 }
 
 /* f NULL: the record has no figures. */
-static void put_record(struct buf *b, int kind, const struct book_table *t, const struct figures *f) {
+static void put_record(struct buf *b, int kind, const struct table_stats *t, const struct figures *f) {
     size_t start = begin_record(b, kind, t ? t->object : 0, 0, t);
     if (f) put_figures(b, f);
     end_record(b, start);
 }
 
-/* all: puts the memo also when it has not changed. */
-static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m,
+/* all: puts the blob also when it has not changed. */
+static void put_blob(struct buf *b, int kind, uint32_t object, const struct table_stats *t, struct stats_blob *m,
                      bool all) {
     if (!m->changed && !(all && m->n)) return;
     size_t start = begin_record(b, kind, object, 0, t);
@@ -82,13 +82,13 @@ static void put_memo(struct buf *b, int kind, uint32_t object, const struct book
     m->changed = false;
 }
 
-static void put_memos(struct buf *b, struct book *of, bool all) {
+static void put_blobs(struct buf *b, struct stats *of, bool all) {
     for (uint32_t i = 0; i < of->tables.n; i++) {
-        struct book_table *t = book_at(of, i);
-        put_memo(b, KIND_LIMITS, t->object, t, &t->limits, all);
+        struct table_stats *t = stats_at(of, i);
+        put_blob(b, KIND_LIMITS, t->object, t, &t->limits, all);
     }
-    put_memo(b, KIND_ROLES, 0, NULL, &of->roles, all);
-    for (uint32_t i = 0; i < BOOK_SHARDS; i++) put_memo(b, KIND_SHARD, i, NULL, &of->shards[i], all);
+    put_blob(b, KIND_ROLES, 0, NULL, &of->roles, all);
+    for (uint32_t i = 0; i < STATS_SHARDS; i++) put_blob(b, KIND_SHARD, i, NULL, &of->shards[i], all);
 }
 
 static void set_count(struct cell *cell, uint64_t number, uint64_t count) {
@@ -107,26 +107,26 @@ static void set_count(struct cell *cell, uint64_t number, uint64_t count) {
     }
 }
 
-static void get_name(struct rd *r, char name[BOOK_NAME]) {
+static void get_name(struct rd *r, char name[STATS_NAME]) {
     struct slice s = rd_bytes(r, rd_u8(r));
-    snprintf(name, BOOK_NAME, "%.*s", (int)s.n, s.p ? (const char *)s.p : "");
+    snprintf(name, STATS_NAME, "%.*s", (int)s.n, s.p ? (const char *)s.p : "");
 }
 
 struct record_head {
     int kind;
     uint32_t object, minute;
-    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    char keyspace[STATS_NAME], name[STATS_NAME];
 };
 
-static int take_memo(struct book *b, const struct record_head *h, struct rd *r) {
+static int take_blob(struct stats *b, const struct record_head *h, struct rd *r) {
     struct slice bytes = rd_bytes(r, rd_left(r));
-    if (h->kind == KIND_ROLES) return book_memo_set(&b->roles, bytes);
-    if (h->kind == KIND_SHARD) return h->object < BOOK_SHARDS ? book_memo_set(&b->shards[h->object], bytes) : 1;
-    struct book_table *t = book_open(b, h->object, h->keyspace, h->name);
-    return t ? book_memo_set(&t->limits, bytes) : -1;
+    if (h->kind == KIND_ROLES) return stats_blob_set(&b->roles, bytes);
+    if (h->kind == KIND_SHARD) return h->object < STATS_SHARDS ? stats_blob_set(&b->shards[h->object], bytes) : 1;
+    struct table_stats *t = stats_open(b, h->object, h->keyspace, h->name);
+    return t ? stats_blob_set(&t->limits, bytes) : -1;
 }
 
-static int take_figures(struct book *b, const struct record_head *h, struct rd *r, uint32_t *latest) {
+static int take_figures(struct stats *b, const struct record_head *h, struct rd *r, uint32_t *latest) {
     struct cell cell = {0};
     while (rd_left(r) && !r->bad) {
         uint64_t number = rd_uvarint(r), count = rd_uvarint(r);
@@ -137,17 +137,17 @@ static int take_figures(struct book *b, const struct record_head *h, struct rd *
         b->dropped = cell.f;
         return 0;
     }
-    struct book_table *t = book_open(b, h->object, h->keyspace, h->name);
+    struct table_stats *t = stats_open(b, h->object, h->keyspace, h->name);
     if (!t) return -1;
     if (h->kind == KIND_BASE) {
         figures_add(&t->total, &cell.f);
         return 0;
     }
     if (h->minute > *latest) *latest = h->minute;
-    return book_put_minute(t, h->minute, &cell);
+    return stats_put_minute(t, h->minute, &cell);
 }
 
-int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) {
+int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest) {
     struct rd r = rd_of(payload);
     struct record_head h;
     h.kind = rd_u8(&r);
@@ -157,10 +157,10 @@ int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) 
     get_name(&r, h.name);
     if (r.bad) return 1;
     switch (h.kind) {
-    case KIND_DROP: book_drop(b, h.object); return 0;
+    case KIND_DROP: stats_drop(b, h.object); return 0;
     case KIND_LIMITS:
     case KIND_ROLES:
-    case KIND_SHARD: return take_memo(b, &h, &r);
+    case KIND_SHARD: return take_blob(b, &h, &r);
     case KIND_MINUTE:
     case KIND_BASE:
     case KIND_DROPPED: return take_figures(b, &h, &r, latest);
@@ -170,7 +170,7 @@ int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) 
 
 /* ---- reading ---- */
 
-int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) {
+int64_t journal_take(struct stats *b, struct slice all, uint32_t *latest) {
     size_t at = 0;
     while (all.n - at > HEAD) {
         uint32_t n = load_u32(all.p + at);
@@ -189,7 +189,7 @@ static int cannot(struct err *e, const char *what, const char *path) {
     return err_set(e, ERR_CONFIG, "cannot %s the ledger %s: %s", what, path, strerror(errno));
 }
 
-static int load(struct journal *j, size_t size, struct book *b, uint32_t *latest, struct err *e) {
+static int load(struct journal *j, size_t size, struct stats *b, uint32_t *latest, struct err *e) {
     uint8_t *all = malloc(size ? size : 1);
     if (!all) return err_nomem(e);
     ssize_t got = pread(j->fd, all, size, 0);
@@ -206,7 +206,7 @@ static int load(struct journal *j, size_t size, struct book *b, uint32_t *latest
     return 0;
 }
 
-int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *latest, struct err *e) {
+int journal_open(struct journal *j, const char *path, struct stats *b, uint32_t *latest, struct err *e) {
     struct stat st;
     *j = (struct journal){.fd = -1};
     *latest = 0;
@@ -257,9 +257,9 @@ void journal_sync(struct journal *j) {
     if (j->fd >= 0 && fdatasync(j->fd)) say_failure(j);
 }
 
-static void put_minutes(struct buf *out, const struct book_table *t, bool all) {
-    for (int i = 0; i < BOOK_MINUTES; i++) {
-        struct book_minute *m = t->minutes[i];
+static void put_minutes(struct buf *out, const struct table_stats *t, bool all) {
+    for (int i = 0; i < STATS_MINUTES; i++) {
+        struct stats_minute *m = t->minutes[i];
         if (!m || !(all || m->changed)) continue;
         size_t start = begin_record(out, KIND_MINUTE, t->object, m->minute, t);
         put_figures(out, &m->cell.f);
@@ -274,17 +274,17 @@ static void put_minutes(struct buf *out, const struct book_table *t, bool all) {
     }
 }
 
-void journal_put_changes(struct buf *out, struct book *b, bool all) {
+void journal_put_changes(struct buf *out, struct stats *b, bool all) {
     for (uint32_t i = 0; i < b->tables.n; i++) {
-        struct book_table *t = book_at(b, i);
+        struct table_stats *t = stats_at(b, i);
         if (all || t->changed) put_minutes(out, t, all);
         t->changed = false;
     }
-    put_memos(out, b, all);
+    put_blobs(out, b, all);
 }
 
-void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
-    const struct book_table *t = book_find(b, object);
+void journal_put_drop(struct buf *out, const struct stats *b, uint32_t object) {
+    const struct table_stats *t = stats_find(b, object);
     if (!t) return;
     put_minutes(out, t, false);
     put_record(out, KIND_DROP, t, NULL);
@@ -294,21 +294,21 @@ void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
 
 /* Reading a DROP record adds to the sum of dropped tables, so the record of that sum stands behind
  * all DROP records and sets it. */
-void journal_put_whole(struct buf *out, struct book *b) {
+void journal_put_whole(struct buf *out, struct stats *b) {
     for (uint32_t i = 0; i < b->gone.n; i++) {
-        put_minutes(out, book_gone_at(b, i), true);
-        put_record(out, KIND_DROP, book_gone_at(b, i), NULL);
+        put_minutes(out, stats_gone_at(b, i), true);
+        put_record(out, KIND_DROP, stats_gone_at(b, i), NULL);
     }
     put_record(out, KIND_DROPPED, NULL, &b->dropped);
     for (uint32_t i = 0; i < b->tables.n; i++) {
-        const struct book_table *t = book_at(b, i);
+        const struct table_stats *t = stats_at(b, i);
         struct figures base = t->total; /* of the time before the minutes */
-        for (int k = 0; k < BOOK_MINUTES; k++)
+        for (int k = 0; k < STATS_MINUTES; k++)
             if (t->minutes[k]) figures_sub(&base, &t->minutes[k]->cell.f);
         put_record(out, KIND_BASE, t, &base);
         put_minutes(out, t, true);
     }
-    put_memos(out, b, true);
+    put_blobs(out, b, true);
 }
 
 bool journal_is_large(const struct journal *j) { return j->fd >= 0 && j->bytes > GROWN + 2 * j->fresh_bytes; }

@@ -1,5 +1,5 @@
 /* The ledger's file: the counters of every table, minute by minute, so that a restart loses no
- * charge; and memos of the other state that survives a restart.
+ * charge; and blobs of the other state that survives a restart.
  *
  * An append-only file of records. The last record of a table's minute counts:
  *
@@ -8,7 +8,7 @@
  *
  * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of the time
  * before the minutes that follow; DROP: the table is dropped; DROPPED: sums of all dropped tables.
- * LIMITS: a table's memo; ROLES: the memo of roles; SHARD: the memo of the shard whose number is in
+ * LIMITS: a table's blob; ROLES: the blob of roles; SHARD: the blob of the shard whose number is in
  * the field object. A figure's number is its index in figure.def, or 1000 + 100 * operation + its
  * index in operation_figure.def. A span with identifier i has the numbers 10000 + 4 * i for its
  * least value, one more for its greatest, and two more for its number of samples. Writes go to the
@@ -16,14 +16,14 @@
  * and all records behind it are cut off, with a line in the log. A file that has grown large is
  * written anew beside the old one, and then replaces it.
  *
- * A write has two steps: the records are put into a buffer under the book's lock, and the buffer is
- * written under the file's lock.
+ * A write has two steps: the records are put into a buffer under the statistics' lock, and the
+ * buffer is written under the file's lock.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "metering/ledger/book.h"
+#include "metering/ledger/stats.h"
 
 struct journal {
     int fd; /* -1: there is no file */
@@ -32,27 +32,27 @@ struct journal {
     bool failing; /* the last write failed, and the log says so */
 };
 
-/* Reads the file at path, if there is one, into the book, and writes it anew. *latest becomes the
- * latest minute in it. -1: the file cannot be read or made. */
-int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *latest, struct err *e) MUST_CHECK;
+/* Reads the file at path, if there is one, into the statistics, and writes it anew. *latest becomes
+ * the latest minute in it. -1: the file cannot be read or made. */
+int journal_open(struct journal *j, const char *path, struct stats *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
 
-/* Takes the records of a file into the book, up to the first invalid one. Returns the number of
- * bytes taken; -1: no memory. */
-int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) MUST_CHECK;
+/* Takes the records of a file into the statistics, up to the first invalid one. Returns the number
+ * of bytes taken; -1: no memory. */
+int64_t journal_take(struct stats *b, struct slice all, uint32_t *latest) MUST_CHECK;
 /* Takes one record, given without its length and checksum. 0; 1: it is invalid; -1: no memory. */
-int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) MUST_CHECK;
+int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest) MUST_CHECK;
 
 /* Puts the records of all that changed since the last call. all: every minute that is kept, needed
  * after a failed write. */
-void journal_put_changes(struct buf *out, struct book *b, bool all);
-void journal_put_drop(struct buf *out, const struct book *b, uint32_t object);
-void journal_put_whole(struct buf *out, struct book *b);
+void journal_put_changes(struct buf *out, struct stats *b, bool all);
+void journal_put_drop(struct buf *out, const struct stats *b, uint32_t object);
+void journal_put_whole(struct buf *out, struct stats *b);
 
 /* These fail with a line in the log, and failing set. */
 void journal_append(struct journal *j, const struct buf *records);
 void journal_sync(struct journal *j);
 bool journal_is_large(const struct journal *j);
-/* Replaces the file by these records, which are the whole book. On failure the old file stays
+/* Replaces the file by these records, which are all statistics. On failure the old file stays
  * valid. */
 void journal_replace(struct journal *j, const struct buf *whole);

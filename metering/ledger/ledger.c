@@ -19,7 +19,7 @@ struct ledger {
     pthread_mutex_t file_lock; /* of the journal; posting does not take it */
     struct journal journal;
     pthread_mutex_t lock; /* of the fields below; taken after a shard's lock and file_lock */
-    struct book book;
+    struct stats stats;
     struct roles roles; /* of closed connections */
     pthread_t thread;
     pthread_cond_t wake;
@@ -41,7 +41,7 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
     if (s->second == second) return;
     if (s->n_actives) {
         pthread_mutex_lock(&l->lock);
-        shard_drain(s, &l->book);
+        shard_drain(s, &l->stats);
         pthread_mutex_unlock(&l->lock);
     }
     s->second = second;
@@ -50,12 +50,12 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
 /* ---- posting ---- */
 
 /* NULL: the table is dropped, or there is no memory. A table with queued reads may be missing in
- * the shard; the book has its names unless it is dropped. */
+ * the shard; the statistics have its names unless it is dropped. */
 static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
     struct cell *cell = shard_cell(s, object, NULL, NULL);
     if (LIKELY(cell)) return cell;
     pthread_mutex_lock(&l->lock);
-    const struct book_table *t = book_find(&l->book, object);
+    const struct table_stats *t = stats_find(&l->stats, object);
     cell = t ? shard_cell(s, object, t->keyspace, t->name) : NULL;
     pthread_mutex_unlock(&l->lock);
     return cell;
@@ -66,7 +66,7 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
     struct cell cell = {0};
     shard_batch_post(s, second, batch, segments, keys, &cell);
     pthread_mutex_lock(&l->lock);
-    figures_add(&l->book.dropped, &cell.f);
+    figures_add(&l->stats.dropped, &cell.f);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -129,8 +129,8 @@ void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const st
     uint32_t second = second_of(l, s, now_us);
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
-    shard_drain(s, &l->book);
-    shard_take_back(s, &l->book, second, claim, open ? &c->usage : &roles_open(&l->roles, c->role)->usage);
+    shard_drain(s, &l->stats);
+    shard_take_back(s, &l->stats, second, claim, open ? &c->usage : &roles_open(&l->roles, c->role)->usage);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }
@@ -180,7 +180,7 @@ static void collect(struct ledger *l) {
         turn_second(l, s, second_of(l, s, clock_wall_us(l->clock)));
         if (s->n_actives) {
             pthread_mutex_lock(&l->lock);
-            shard_drain(s, &l->book);
+            shard_drain(s, &l->stats);
             pthread_mutex_unlock(&l->lock);
         }
         pthread_mutex_unlock(&s->lock);
@@ -202,16 +202,16 @@ static int each(struct ledger *l, const struct object_list *of, ledger_table_fn 
     return rc;
 }
 
-int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.tables, fn, arg); }
-int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.gone, fn, arg); }
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->stats.tables, fn, arg); }
+int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->stats.gone, fn, arg); }
 
 int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg) {
     int rc = 0;
     collect(l);
     uint32_t second = running_second(l);
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; i < l->book.n_touched && !rc; i++) rc = fn(arg, l->book.touched[i], second);
-    book_untouch(&l->book);
+    for (uint32_t i = 0; i < l->stats.n_touched && !rc; i++) rc = fn(arg, l->stats.touched[i], second);
+    stats_untouch(&l->stats);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
@@ -238,7 +238,7 @@ void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANG
 
 struct figures ledger_dropped(struct ledger *l) {
     pthread_mutex_lock(&l->lock);
-    struct figures f = l->book.dropped;
+    struct figures f = l->stats.dropped;
     pthread_mutex_unlock(&l->lock);
     return f;
 }
@@ -248,7 +248,7 @@ void ledger_drop(struct ledger *l, uint32_t object) {
     for (unsigned i = 0; i < l->n_shards; i++) {
         pthread_mutex_lock(&l->shards[i].lock);
         pthread_mutex_lock(&l->lock);
-        shard_drain(&l->shards[i], &l->book);
+        shard_drain(&l->shards[i], &l->stats);
         pthread_mutex_unlock(&l->lock);
         shard_drop(&l->shards[i], object);
         pthread_mutex_unlock(&l->shards[i].lock);
@@ -257,23 +257,24 @@ void ledger_drop(struct ledger *l, uint32_t object) {
     buf_init(&record, 0);
     pthread_mutex_lock(&l->file_lock);
     pthread_mutex_lock(&l->lock);
-    journal_put_drop(&record, &l->book, object);
-    book_drop(&l->book, object);
+    journal_put_drop(&record, &l->stats, object);
+    stats_drop(&l->stats, object);
     pthread_mutex_unlock(&l->lock);
     journal_append(&l->journal, &record);
     pthread_mutex_unlock(&l->file_lock);
     buf_fini(&record);
 }
 
-static void names_of(struct ledger *l, uint32_t object, char keyspace[BOOK_NAME], char table[BOOK_NAME]) {
-    const struct book_table *t = book_find(&l->book, object);
-    memcpy(keyspace, t ? t->keyspace : "", t ? BOOK_NAME : 1);
-    memcpy(table, t ? t->name : "", t ? BOOK_NAME : 1);
+static void names_of(struct ledger *l, uint32_t object, char keyspace[STATS_NAME], char table[STATS_NAME]) {
+    const struct table_stats *t = stats_find(&l->stats, object);
+    memcpy(keyspace, t ? t->keyspace : "", t ? STATS_NAME : 1);
+    memcpy(table, t ? t->name : "", t ? STATS_NAME : 1);
 }
 
 /* ---- the heaviest ---- */
 
-/* A kind of subject of which each shard keeps the heaviest. Its items begin with a struct heavy_item. */
+/* A kind of subject of which each shard keeps the heaviest. Its items begin with a struct
+ * heavy_item. */
 struct subject {
     size_t size;  /* of an item */
     size_t heavy; /* where struct shard has the struct heavy */
@@ -511,23 +512,23 @@ void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
     pthread_mutex_unlock(&l->hook_lock);
 }
 
-/* The earlier memo stays. */
+/* The earlier blob stays. */
 static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
 
 void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table,
                         struct slice state) {
     pthread_mutex_lock(&l->lock);
-    struct book_table *t = book_open(&l->book, object, keyspace, table);
-    if (!t || book_memo_set(&t->limits, state)) say_no_memory();
+    struct table_stats *t = stats_open(&l->stats, object, keyspace, table);
+    if (!t || stats_blob_set(&t->limits, state)) say_no_memory();
     pthread_mutex_unlock(&l->lock);
 }
 
 int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) {
     int rc = 0;
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; !rc && i < l->book.tables.n; i++) {
-        const struct book_table *t = book_at(&l->book, i);
-        if (t->limits.n) rc = fn(arg, t, book_memo_bytes(&t->limits));
+    for (uint32_t i = 0; !rc && i < l->stats.tables.n; i++) {
+        const struct table_stats *t = stats_at(&l->stats, i);
+        if (t->limits.n) rc = fn(arg, t, stats_blob_bytes(&t->limits));
     }
     pthread_mutex_unlock(&l->lock);
     return rc;
@@ -535,22 +536,22 @@ int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) {
 
 /* ---- life ---- */
 
-static bool overran(const struct book *b) {
+static bool overran(const struct stats *b) {
     for (uint32_t i = 0; i < b->tables.n; i++)
-        if (book_at(b, i)->overran) return true;
+        if (stats_at(b, i)->overran) return true;
     return false;
 }
 
-/* Rewrites the file from the book. The caller holds file_lock. */
+/* Rewrites the file from the statistics. The caller holds file_lock. */
 static void write_whole(struct ledger *l) {
     struct buf out;
     buf_init(&out, 0);
     pthread_mutex_lock(&l->lock);
-    journal_put_whole(&out, &l->book);
+    journal_put_whole(&out, &l->stats);
     pthread_mutex_unlock(&l->lock);
     journal_replace(&l->journal, &out);
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; i < l->book.tables.n && !l->journal.failing; i++) book_at(&l->book, i)->overran = false;
+    for (uint32_t i = 0; i < l->stats.tables.n && !l->journal.failing; i++) stats_at(&l->stats, i)->overran = false;
     pthread_mutex_unlock(&l->lock);
     buf_fini(&out);
 }
@@ -561,8 +562,8 @@ static void write_changes(struct ledger *l) {
     if (!l->has_file) return;
     pthread_mutex_lock(&l->file_lock);
     pthread_mutex_lock(&l->lock);
-    bool whole = journal_is_large(&l->journal) || overran(&l->book);
-    if (!whole) journal_put_changes(&out, &l->book, l->journal.failing);
+    bool whole = journal_is_large(&l->journal) || overran(&l->stats);
+    if (!whole) journal_put_changes(&out, &l->stats, l->journal.failing);
     pthread_mutex_unlock(&l->lock);
     if (whole) write_whole(l);
     else journal_append(&l->journal, &out);
@@ -570,8 +571,8 @@ static void write_changes(struct ledger *l) {
     buf_fini(&out);
 }
 
-/* Puts the state without minutes into the book's memos: roles always, partitions and statements
- * when heavy. */
+/* Puts the state without minutes into the statistics' blobs: roles always, partitions and
+ * statements when heavy. */
 static void remember(struct ledger *l, bool heavy) {
     struct buf bytes;
     struct roles *roles = l->has_file ? ledger_roles(l) : NULL;
@@ -579,34 +580,34 @@ static void remember(struct ledger *l, bool heavy) {
     buf_init(&bytes, 0);
     if (roles) roles_put(roles, &bytes);
     pthread_mutex_lock(&l->lock);
-    if (!roles || buf_failed(&bytes) || book_memo_set(&l->book.roles, buf_slice(&bytes))) say_no_memory();
+    if (!roles || buf_failed(&bytes) || stats_blob_set(&l->stats.roles, buf_slice(&bytes))) say_no_memory();
     pthread_mutex_unlock(&l->lock);
-    for (unsigned i = 0; heavy && i < l->n_shards && i < BOOK_SHARDS; i++) {
+    for (unsigned i = 0; heavy && i < l->n_shards && i < STATS_SHARDS; i++) {
         bytes.n = 0;
         pthread_mutex_lock(&l->shards[i].lock);
         shard_put(&l->shards[i], &bytes);
         pthread_mutex_unlock(&l->shards[i].lock);
         pthread_mutex_lock(&l->lock);
-        if (buf_failed(&bytes) || book_memo_set(&l->book.shards[i], buf_slice(&bytes))) say_no_memory();
+        if (buf_failed(&bytes) || stats_blob_set(&l->stats.shards[i], buf_slice(&bytes))) say_no_memory();
         pthread_mutex_unlock(&l->lock);
     }
     buf_fini(&bytes);
     free(roles);
 }
 
-/* Restores roles and shards from the memos. When the last run had more threads, its further shards
- * are added to those of this one, and the file is rewritten at once with the merged memos, so that
+/* Restores roles and shards from the blobs. When the last run had more threads, its further shards
+ * are added to those of this one, and the file is rewritten at once with the merged blobs, so that
  * the next start does not add them again. */
 static int recall(struct ledger *l) {
     bool joined = false;
-    roles_take(&l->roles, book_memo_bytes(&l->book.roles));
-    for (unsigned i = 0; i < BOOK_SHARDS; i++) {
-        struct book_memo *m = &l->book.shards[i];
+    roles_take(&l->roles, stats_blob_bytes(&l->stats.roles));
+    for (unsigned i = 0; i < STATS_SHARDS; i++) {
+        struct stats_blob *m = &l->stats.shards[i];
         if (!m->n) continue;
-        shard_take(&l->shards[i % l->n_shards], book_memo_bytes(m));
+        shard_take(&l->shards[i % l->n_shards], stats_blob_bytes(m));
         if (i < l->n_shards) continue;
         joined = true;
-        if (book_memo_set(m, slice_of(NULL, 0))) return -1;
+        if (stats_blob_set(m, slice_of(NULL, 0))) return -1;
     }
     if (!joined) return 0;
     remember(l, true);
@@ -649,7 +650,7 @@ static void *keep(void *arg) {
 static int start(struct ledger *l, const char *path, struct err *e) {
     uint32_t latest;
     if (!path) return 0;
-    if (journal_open(&l->journal, path, &l->book, &latest, e)) return -1;
+    if (journal_open(&l->journal, path, &l->stats, &latest, e)) return -1;
     l->floor = latest * 60;
     l->has_file = true;
     if (recall(l)) return err_nomem(e);
@@ -689,7 +690,7 @@ void ledger_close(struct ledger *l) {
     remember(l, true);
     write_changes(l);
     journal_close(&l->journal);
-    book_fini(&l->book);
+    stats_fini(&l->stats);
     for (unsigned i = 0; i < l->n_shards; i++) shard_fini(&l->shards[i]);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);

@@ -67,7 +67,7 @@ void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg);
 void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state);
 /* Calls fn, under the ledger's lock, for each table with stored state. A result of -1 from fn ends
  * the loop and is returned. */
-typedef int (*ledger_limits_fn)(void *arg, const struct book_table *t, struct slice state);
+typedef int (*ledger_limits_fn)(void *arg, const struct table_stats *t, struct slice state);
 int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 
 /* ---- reading; any thread ---- */
@@ -75,12 +75,12 @@ int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 /* Calls fn for every table, with all that is posted so far and the running second. fn runs under
  * the ledger's lock, so it copies the data it wants. A result of -1 from fn ends the loop and is
  * returned. */
-typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t second);
+typedef int (*ledger_table_fn)(void *arg, const struct table_stats *t, uint32_t second);
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
 /* ledger_tables for dropped tables, of which only the minutes are kept. */
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
 /* Calls fn, as ledger_tables does, for the tables that were posted to since the last call, at most
- * BOOK_TOUCHED of them. One caller at a time. */
+ * STATS_TOUCHED of them. One caller at a time. */
 int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg);
 struct figures ledger_dropped(struct ledger *l);
 
@@ -97,7 +97,7 @@ struct ledger_partition {
     struct heavy_item kept; /* first */
     struct shard_partition p;
     struct shard_origins origins;
-    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char keyspace[STATS_NAME], table[STATS_NAME];
     double share;         /* of the load of all partitions, kept or not */
     enum order_pattern pattern; /* of the keys that its table's writes go to */
 };
@@ -109,7 +109,7 @@ struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n);
 struct ledger_statement {
     struct heavy_item kept;   /* first; key: the statement's id */
     struct shard_statement s; /* s.text is NULL */
-    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char keyspace[STATS_NAME], table[STATS_NAME];
     char text[SHARD_TEXT + 1];
 };
 struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);

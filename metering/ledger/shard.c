@@ -88,15 +88,15 @@ struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, 
     return t ? &t->cell : NULL;
 }
 
-static void drain(struct shard *s, struct shard_table *t, struct book *b) {
-    struct book_table *to = book_open(b, t->object, t->keyspace, t->name);
+static void drain(struct shard *s, struct shard_table *t, struct stats *b) {
+    struct table_stats *to = stats_open(b, t->object, t->keyspace, t->name);
     /* without memory the counts of the minute are lost, and nothing else */
-    if (to && !book_add(to, s->second, &t->cell)) book_touch(b, to);
+    if (to && !stats_add(to, s->second, &t->cell)) stats_touch(b, to);
     t->cell = (struct cell){0};
     t->active = false;
 }
 
-void shard_drain(struct shard *s, struct book *b) {
+void shard_drain(struct shard *s, struct stats *b) {
     bool all = s->n_actives > ARRAY_LEN(s->actives);
     for (uint32_t i = 0; !all && i < s->n_actives; i++) drain(s, s->actives[i], b);
     for (uint32_t i = 0; all && i < s->cap_tables; i++)
@@ -399,16 +399,16 @@ void ledger_claim_fini(struct ledger_claim *c) {
     *c = (struct ledger_claim){0};
 }
 
-static void take_back_part(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim_part *p,
+static void take_back_part(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim_part *p,
                            struct usage_sums *all) {
-    struct book_table *t = book_find(b, p->object);
+    struct table_stats *t = stats_find(b, p->object);
     struct figures units = {0};
     units.n[FIGURE_READ_UNITS] = p->read_halves;
     units.n[FIGURE_WRITE_UNITS] = p->write_units + p->static_units;
     units.n[FIGURE_STATIC_WRITE_UNITS] = p->static_units;
     units.n[FIGURE_ENTITIES] = p->entities;
     units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
-    if (t) book_take_back(t, second, &units);
+    if (t) stats_take_back(t, second, &units);
     const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves,
                                        [USAGE_WRITE_UNITS] = p->write_units + p->static_units,
                                        [USAGE_ENTITIES] = p->entities}};
@@ -418,7 +418,7 @@ static void take_back_part(struct shard *s, struct book *b, uint32_t second, con
     usage_sums_add(all, &u);
 }
 
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+void shard_take_back(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of) {
     struct usage_sums all = {0};
     take_back_part(s, b, second, &claim->first, &all);
@@ -429,11 +429,11 @@ void shard_take_back(struct shard *s, struct book *b, uint32_t second, const str
         if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, &all);
     }
     /* the table's request (a batch belongs to no table) was a success and becomes a failure */
-    struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
+    struct table_stats *t = stats_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
     if (t) {
         struct figures request = {0};
         request.of[claim->operation][OF_REQUESTS] = 1;
-        book_take_back(t, second, &request);
+        stats_take_back(t, second, &request);
         struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
         if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
     }

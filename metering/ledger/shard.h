@@ -3,7 +3,7 @@
  *
  * The owner, the loop's thread, writes the shard; any thread reads it. Both hold the shard's lock,
  * and readers hold it only briefly. Posting a request takes about a dozen additions. Counts of
- * tables go to the book when their second is over (book.h).
+ * tables go to the statistics when their second is over (stats.h).
  *
  * Nearly all requests are reads by a prepared statement, many of them in sequence on their
  * connection. These reads go to a queue, without the lock, and are posted together, with the code
@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/ip_address.h"
-#include "metering/ledger/book.h"
+#include "metering/ledger/stats.h"
 #include "metering/ledger/heavy.h"
 #include "metering/ledger/order.h"
 #include "metering/ledger/usage.h"
@@ -96,7 +96,7 @@ void ledger_claim_fini(struct ledger_claim *c);
 
 struct shard_table {
     uint32_t object;
-    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    char keyspace[STATS_NAME], name[STATS_NAME];
     bool active; /* cell is not empty */
     struct cell cell;
     struct order order; /* of the partition keys of its writes */
@@ -146,11 +146,11 @@ struct shard_partition {
     uint8_t key[SHARD_KEY]; /* its first bytes */
     struct usage usage;
 };
-/* The origins of requests to a kept partition, without its first one unless that was throttled: most
- * partitions are seen once and replaced by the next. They are apart from the partition's data, so
- * that such a partition does not touch them. The statements and roles that use the partition most
- * are counted as heavy.h counts keys, in one set: a new one replaces the lightest and inherits its
- * count. */
+/* The origins of requests to a kept partition, without its first one unless that was throttled:
+ * most partitions are seen once and replaced by the next. They are apart from the partition's data,
+ * so that such a partition does not touch them. The statements and roles that use the partition
+ * most are counted as heavy.h counts keys, in one set: a new one replaces the lightest and inherits
+ * its count. */
 struct shard_origins {
     uint32_t object; /* object and token: the partition that these are of */
     int64_t token;
@@ -241,14 +241,14 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
  * the read is not queued; post it then. */
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
                     int64_t began_us) MUST_CHECK;
-/* The reads queued since the last call have ended at now_us. Every read gets a duration before it is
- * posted. */
+/* The reads queued since the last call have ended at now_us. Every read gets a duration before it
+ * is posted. */
 void shard_reads_time(struct shard *s, int64_t now_us);
 static inline bool shard_reads_are_timed(const struct shard *s) {
     return !s->batch || s->batch->n_timed == s->batch->n;
 }
-/* Posts a batch, given with the first of its segments and of its keys, and its table's cell. Called by
- * the owner, under the lock. */
+/* Posts a batch, given with the first of its segments and of its keys, and its table's cell. Called
+ * by the owner, under the lock. */
 void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch *batch,
                       const struct shard_segment *segments, const struct shard_key *keys, struct cell *cell);
 /* Empties the queue, after posting or to discard it. Called by the owner. */
@@ -271,12 +271,13 @@ struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object);
 struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);
 /* Adds units of TTL deletes, which belong to no request. */
 void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units);
-/* Moves the cells' counts to the book. The caller holds the shard's lock and the book's. */
-void shard_drain(struct shard *s, struct book *b);
+/* Moves the cells' counts to the statistics. The caller holds the shard's lock and the
+ * statistics'. */
+void shard_drain(struct shard *s, struct stats *b);
 void shard_drop(struct shard *s, uint32_t object);
-/* Reverses a claim. The caller holds the shard's lock and the book's, and has called shard_drain.
- * of: the usage of the connection, or of its role when the connection is closed. */
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+/* Reverses a claim. The caller holds the shard's lock and the statistics', and has called
+ * shard_drain. of: the usage of the connection, or of its role when the connection is closed. */
+void shard_take_back(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of);
 /* shard_put writes partitions and statements as bytes (shard_state.c); shard_take adds such bytes
  * to the shard, up to the first damaged item. The caller holds the lock. */

@@ -1,6 +1,5 @@
 /* The usage of one subject of the ledger (a partition, a statement, a connection, a role): in all,
  * in the last whole second, and in the last whole minute. A few words each. Times come from the
- * caller. in the last whole second and the last whole minute. A few words each. Times come from the
  * caller. */
 #pragma once
 

@@ -30,8 +30,8 @@ static void unwatch(struct history *h, struct history_table *t) {
     history_table_close(t);
 }
 
-static double minute_load(const struct book_table *t, uint32_t second) {
-    const struct book_minute *m = book_minute(t, second / 60 - 1);
+static double minute_load(const struct table_stats *t, uint32_t second) {
+    const struct stats_minute *m = stats_minute(t, second / 60 - 1);
     const uint64_t *n = m ? m->cell.f.n : NULL;
     return n ? (double)usage_load(n[FIGURE_READ_UNITS], n[FIGURE_WRITE_UNITS]) : 0;
 }
@@ -86,7 +86,7 @@ static uint64_t sum_of(const struct figures *f, enum operation_figure of) {
 }
 
 /* The figures since the last sample, as rates. */
-static void set_values(struct history_table *t, const struct book_table *b) {
+static void set_values(struct history_table *t, const struct table_stats *b) {
     struct figures d = b->total;
     float *v = t->values, per = 1 / (float)t->seconds;
     for (int i = 0; i < FIGURES; i++) d.n[i] = d.n[i] > t->last.n[i] ? d.n[i] - t->last.n[i] : 0; /* less: taken back */
@@ -117,7 +117,7 @@ static void set_values(struct history_table *t, const struct book_table *b) {
 }
 
 /* Under the ledger's lock. */
-static int take_table(void *arg, const struct book_table *b, uint32_t second) {
+static int take_table(void *arg, const struct table_stats *b, uint32_t second) {
     struct history *h = arg;
     struct history_table *t = history_find(h, b->object);
     double load = minute_load(b, second);

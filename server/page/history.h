@@ -48,7 +48,7 @@ struct history_options {
 /* A watched table. */
 struct history_table {
     uint32_t object; /* 0: the entry is free */
-    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    char keyspace[STATS_NAME], name[STATS_NAME];
     uint32_t seen;   /* the last second with a request */
     bool counts;     /* last is set */
     double minute_load; /* of the last whole minute with a request */
@@ -75,7 +75,7 @@ struct history {
     bool failing;    /* a write has failed, and the log says so */
     struct history_candidate {
         uint32_t object;
-        char keyspace[BOOK_NAME], name[BOOK_NAME];
+        char keyspace[STATS_NAME], name[STATS_NAME];
         double minute_load;
         struct figures last;
         struct latencies last_latencies;

@@ -23,7 +23,7 @@ static const char magic[8] = "TALLYPG";
 /* A part of an entry with a checksum of its own. */
 struct name {
     uint32_t crc, object;
-    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char keyspace[STATS_NAME], table[STATS_NAME];
 };
 struct keys {
     uint32_t crc, unused;

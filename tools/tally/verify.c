@@ -100,13 +100,13 @@ static void found_at(struct verify *v, const char *path, uint64_t at, const char
 
 static void check_ledger(struct verify *v, const char *path) {
     struct buf all;
-    struct book b = {0};
+    struct stats b = {0};
     uint32_t latest = 0;
     if (!read_file(v, path, &all)) return;
     int64_t sound = journal_take(&b, buf_slice(&all), &latest);
     if (sound >= 0 && (size_t)sound < all.n)
         found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
-    book_fini(&b);
+    stats_fini(&b);
     buf_fini(&all);
 }
 

@@ -57,13 +57,13 @@ struct wanted {
     uint32_t last_second, last_minute;
 };
 
-static int look(void *arg, const struct book_table *t, uint32_t second) {
+static int look(void *arg, const struct table_stats *t, uint32_t second) {
     struct wanted *w = arg;
     w->n_tables++;
     if (t->object != w->object) return 0;
     w->total = t->total;
-    const struct book_second *s = book_second(t, second - 1);
-    const struct book_minute *m = book_minute(t, second / 60 - 1);
+    const struct stats_second *s = stats_second(t, second - 1);
+    const struct stats_minute *m = stats_minute(t, second / 60 - 1);
     w->last_second = s ? s->write_units : 0;
     w->last_minute = m ? (uint32_t)m->cell.f.n[FIGURE_WRITE_UNITS] : 0;
     return 0;
@@ -271,7 +271,7 @@ static void test_a_torn_end_is_cut_off_and_the_rest_counts(void **state) {
     remove_all(path);
 }
 
-static int count_one(void *arg, const struct book_table *t, uint32_t second) {
+static int count_one(void *arg, const struct table_stats *t, uint32_t second) {
     (void)t, (void)second;
     ++*(int *)arg;
     return 0;
@@ -284,10 +284,10 @@ static int gone_tables(struct ledger *l) {
 }
 
 /* The first minute that is kept of a table that is gone. */
-static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
+static int take_gone(void *arg, const struct table_stats *t, uint32_t second) {
     struct cell *out = arg;
-    for (uint32_t m = second / 60 - BOOK_MINUTES + 1; m <= second / 60; m++)
-        if (book_minute(t, m)) *out = book_minute(t, m)->cell;
+    for (uint32_t m = second / 60 - STATS_MINUTES + 1; m <= second / 60; m++)
+        if (stats_minute(t, m)) *out = stats_minute(t, m)->cell;
     return 0;
 }
 
@@ -311,11 +311,11 @@ static void test_minutes_of_a_dropped_table_are_kept_with_their_spans(void **sta
         ledger_close(l);
         l = open_ledger(1, path);
     }
-    for (unsigned object = 2; object < 2 + 3 * BOOK_GONE; object++) {
+    for (unsigned object = 2; object < 2 + 3 * STATS_GONE; object++) {
         post(l, 0, object, 5, 1);
         ledger_drop(l, object);
     }
-    assert_int_equal(gone_tables(l), BOOK_GONE);
+    assert_int_equal(gone_tables(l), STATS_GONE);
     ledger_close(l);
     remove_all(path);
 }
@@ -480,7 +480,7 @@ static void test_roles_outlive_a_restart(void **state) {
 
 static void note_of_limits(void *arg) { ledger_note_limits(arg, 1, "k", "one", slice_str("noted")); }
 
-static int see_note(void *arg, const struct book_table *t, struct slice state) {
+static int see_note(void *arg, const struct table_stats *t, struct slice state) {
     assert_int_equal(t->object, 1);
     assert_true(slice_eq(state, slice_str("noted")));
     ++*(int *)arg;
@@ -587,12 +587,12 @@ static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how
     ledger_time_reads(l, 0, now_us + took_of(TRACE - 1));
 }
 
-static int take_cells(void *arg, const struct book_table *t, uint32_t second) {
+static int take_cells(void *arg, const struct table_stats *t, uint32_t second) {
     struct cell *cells = arg;
     assert_in_range(t->object, 1, 2);
     cells[t->object].f = t->total;
-    for (uint32_t m = second / 60 - BOOK_MINUTES + 1; m <= second / 60; m++)
-        if (book_minute(t, m)) cell_add(&cells[t->object], &book_minute(t, m)->cell);
+    for (uint32_t m = second / 60 - STATS_MINUTES + 1; m <= second / 60; m++)
+        if (stats_minute(t, m)) cell_add(&cells[t->object], &stats_minute(t, m)->cell);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "metering/ledger/book.h"
+#include "metering/ledger/stats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,26 +16,26 @@ void cell_add(struct cell *to, const struct cell *from) {
     latencies_add(&to->latencies, &from->latencies);
 }
 
-static void table_free(struct book_table *t) {
-    for (int i = 0; i < BOOK_MINUTES; i++) free(t->minutes[i]);
+static void table_free(struct table_stats *t) {
+    for (int i = 0; i < STATS_MINUTES; i++) free(t->minutes[i]);
     free(t->limits.p);
     free(t);
 }
 
-void book_fini(struct book *b) {
-    for (uint32_t i = 0; i < b->tables.n; i++) table_free(book_at(b, i));
-    for (uint32_t i = 0; i < b->gone.n; i++) table_free(book_gone_at(b, i));
+void stats_fini(struct stats *b) {
+    for (uint32_t i = 0; i < b->tables.n; i++) table_free(stats_at(b, i));
+    for (uint32_t i = 0; i < b->gone.n; i++) table_free(stats_gone_at(b, i));
     object_list_fini(&b->tables);
     object_list_fini(&b->gone);
-    for (int i = 0; i < BOOK_SHARDS; i++) free(b->shards[i].p);
+    for (int i = 0; i < STATS_SHARDS; i++) free(b->shards[i].p);
     free(b->roles.p);
-    *b = (struct book){0};
+    *b = (struct stats){0};
 }
 
-struct book_table *book_find(const struct book *b, uint32_t object) { return object_list_find(&b->tables, object); }
+struct table_stats *stats_find(const struct stats *b, uint32_t object) { return object_list_find(&b->tables, object); }
 
-struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) {
-    struct book_table *t = book_find(b, object);
+struct table_stats *stats_open(struct stats *b, uint32_t object, const char *keyspace, const char *name) {
+    struct table_stats *t = stats_find(b, object);
     if (t) return t;
     if (!(t = calloc(1, sizeof(*t)))) return NULL;
     t->object = object;
@@ -48,23 +48,23 @@ struct book_table *book_open(struct book *b, uint32_t object, const char *keyspa
 
 /* The cell of a minute, emptied when its slot held an older minute. NULL: no memory, or the slot
  * holds a newer minute. */
-static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
-    struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
+static struct stats_minute *minute_open(struct table_stats *t, uint32_t minute) {
+    struct stats_minute **at = &t->minutes[minute % STATS_MINUTES];
     if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
     if ((*at)->minute > minute) return NULL;
     t->overran = t->overran || ((*at)->minute != minute && (*at)->changed);
-    if ((*at)->minute != minute) **at = (struct book_minute){.minute = minute};
+    if ((*at)->minute != minute) **at = (struct stats_minute){.minute = minute};
     return *at;
 }
 
-int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
-    struct book_minute *m = minute_open(t, second / 60);
-    struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+int stats_add(struct table_stats *t, uint32_t second, const struct cell *cell) {
+    struct stats_minute *m = minute_open(t, second / 60);
+    struct stats_second *s = &t->seconds[second % STATS_SECONDS];
     const struct figures *f = &cell->f;
     t->changed = true;
     figures_add(&t->total, f);
     latencies_add(&t->latencies, &cell->latencies);
-    if (s->second < second) *s = (struct book_second){.second = second};
+    if (s->second < second) *s = (struct stats_second){.second = second};
     if (s->second == second) { /* else the slot holds a newer second */
         s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
         s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
@@ -72,19 +72,19 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
         for (int o = 0; o < OPERATIONS; o++)
             s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
     }
-    if (!m) return t->minutes[second / 60 % BOOK_MINUTES] ? 0 : -1;
+    if (!m) return t->minutes[second / 60 % STATS_MINUTES] ? 0 : -1;
     cell_add(&m->cell, cell);
     m->changed = true;
     return 0;
 }
 
-void book_touch(struct book *b, struct book_table *t) {
-    if (t->touched || b->n_touched == BOOK_TOUCHED) return;
+void stats_touch(struct stats *b, struct table_stats *t) {
+    if (t->touched || b->n_touched == STATS_TOUCHED) return;
     t->touched = true;
     b->touched[b->n_touched++] = t;
 }
 
-void book_untouch(struct book *b) {
+void stats_untouch(struct stats *b) {
     for (uint32_t i = 0; i < b->n_touched; i++) b->touched[i]->touched = false;
     b->n_touched = 0;
 }
@@ -95,10 +95,10 @@ static void take_back(uint64_t *left, uint64_t *from) {
     *left -= n;
 }
 
-void book_take_back(struct book_table *t, uint32_t second, const struct figures *f) {
+void stats_take_back(struct table_stats *t, uint32_t second, const struct figures *f) {
     struct figures left = *f;
     for (uint32_t minute = second / 60, i = 0; i < 2; i++) {
-        struct book_minute *m = t->minutes[(minute - i) % BOOK_MINUTES];
+        struct stats_minute *m = t->minutes[(minute - i) % STATS_MINUTES];
         if (!m || m->minute != minute - i) continue;
         for (int k = 0; k < FIGURES; k++) take_back(&left.n[k], &m->cell.f.n[k]);
         for (int o = 0; o < OPERATIONS; o++)
@@ -111,50 +111,50 @@ void book_take_back(struct book_table *t, uint32_t second, const struct figures 
     t->changed = true;
 }
 
-/* The file can repeat a minute while the book keeps it: the newer record replaces the older one. A
- * minute too old to be kept is only added to the totals. */
-int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) {
-    struct book_minute *m = minute_open(t, minute);
-    if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;
+/* The file can repeat a minute while the statistics keep it: the newer record replaces the older
+ * one. A minute too old to be kept is only added to the totals. */
+int stats_put_minute(struct table_stats *t, uint32_t minute, const struct cell *cell) {
+    struct stats_minute *m = minute_open(t, minute);
+    if (!m && !t->minutes[minute % STATS_MINUTES]) return -1;
     if (m) figures_sub(&t->total, &m->cell.f);
     figures_add(&t->total, &cell->f);
     if (m) m->cell = *cell;
     return 0;
 }
 
-static void forget_gone(struct book *b, uint32_t object) {
-    struct book_table *t = object_list_remove(&b->gone, object);
+static void forget_gone(struct stats *b, uint32_t object) {
+    struct table_stats *t = object_list_remove(&b->gone, object);
     if (t) table_free(t);
 }
 
-void book_drop(struct book *b, uint32_t object) {
-    struct book_table *t = object_list_remove(&b->tables, object);
+void stats_drop(struct stats *b, uint32_t object) {
+    struct table_stats *t = object_list_remove(&b->tables, object);
     int i = 0; /* the first minute */
     if (!t) return;
-    if (t->touched) book_untouch(b);
+    if (t->touched) stats_untouch(b);
     figures_add(&b->dropped, &t->total);
     t->total = (struct figures){0};
     forget_gone(b, object);
-    if (b->gone.n == BOOK_GONE) forget_gone(b, book_gone_at(b, 0)->object);
-    while (i < BOOK_MINUTES && !t->minutes[i]) i++;
-    if (i == BOOK_MINUTES || object_list_add(&b->gone, t)) table_free(t);
+    if (b->gone.n == STATS_GONE) forget_gone(b, stats_gone_at(b, 0)->object);
+    while (i < STATS_MINUTES && !t->minutes[i]) i++;
+    if (i == STATS_MINUTES || object_list_add(&b->gone, t)) table_free(t);
 }
 
-int book_memo_set(struct book_memo *m, struct slice bytes) {
-    if (slice_eq(book_memo_bytes(m), bytes)) return 0;
+int stats_blob_set(struct stats_blob *m, struct slice bytes) {
+    if (slice_eq(stats_blob_bytes(m), bytes)) return 0;
     uint8_t *p = realloc(m->p, bytes.n + 1);
     if (!p) return -1;
     if (bytes.n) memcpy(p, bytes.p, bytes.n);
-    *m = (struct book_memo){.p = p, .n = (uint32_t)bytes.n, .changed = true};
+    *m = (struct stats_blob){.p = p, .n = (uint32_t)bytes.n, .changed = true};
     return 0;
 }
 
-const struct book_second *book_second(const struct book_table *t, uint32_t second) {
-    const struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+const struct stats_second *stats_second(const struct table_stats *t, uint32_t second) {
+    const struct stats_second *s = &t->seconds[second % STATS_SECONDS];
     return s->second == second && second ? s : NULL;
 }
 
-const struct book_minute *book_minute(const struct book_table *t, uint32_t minute) {
-    const struct book_minute *m = t->minutes[minute % BOOK_MINUTES];
+const struct stats_minute *stats_minute(const struct table_stats *t, uint32_t minute) {
+    const struct stats_minute *m = t->minutes[minute % STATS_MINUTES];
     return m && m->minute == minute ? m : NULL;
 }
