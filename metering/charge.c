@@ -40,16 +40,7 @@ SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     return r->statics.bytes;
 }
 
-/* Fills in the charge that charge_reads would compute for the same request. */
-static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves,
-                          struct charge *c) {
-    *c = (struct charge){.row_bytes = cost->reads->rows.bytes, .one_read = true, .rules = rule_bit(RULE_READ_4K)};
-    c->read_units = c->total = 0.5 * halves;
-    if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
-    model_add(c, cost->size_model, &cost->reads->rows);
-}
-
-SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
+static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
     uint64_t n = cost->empty_partitions, of_scan = n; /* the first read pays for them */
     uint64_t step = consistency == CHARGE_EVENTUAL ? 1 : 2; /* in halves */
     if (UNLIKELY(n)) rule_add(c, RULE_SCAN_EMPTY);
@@ -168,7 +159,7 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
     return true;
 }
 
-SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
+void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
     *out = (struct charge){0};
     if (cost->is_system) {
         rule_add(out, RULE_SYSTEM_FREE);
@@ -185,13 +176,4 @@ SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistenc
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->one_read = cost->reads && !cost->reads->next && !cost->writes;
     out->total = out->read_units + out->write_units + out->static_write_units;
-}
-
-void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    /* Nearly all requests are a single read without the extras that special looks for. */
-    const struct op_read *r = cost->reads;
-    bool one_read = r && !((uintptr_t)r->next | (uintptr_t)cost->writes | cost->is_system | special(r));
-    uint32_t halves = one_read ? charge_row_read(cost, consistency) : 0;
-    if (LIKELY(halves)) tell_row_read(cost, consistency, halves, out);
-    else charge_all(cost, consistency, out);
 }

@@ -37,14 +37,6 @@ struct charge_write_size {
     double units;
 };
 
-/* Charges a request of one read and no write on a table that is not a system table. Stores the half
- * units in the read and returns them. Returns 0 when the read is not of exactly one row, or has
- * static data; call charge_compute then. */
-static inline uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency) {
-    struct op_read *r = cost->reads;
-    if (UNLIKELY((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions)) return 0;
-    return r->halves = (uint32_t)(size_read_steps(r->rows.bytes) << (consistency == CHARGE_STRONG));
-}
 /* Computes the charge, and stores in each read and write of the cost its part. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* Returns false when by is WRITE_SIZE_ROW and the rows as they stand were not read. */
