@@ -447,7 +447,7 @@ int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) MUST_CHECK;
 void eng_state_close(struct eng *state);
 
-/* ---- backups (engine/local/rocksdb/kv_backup.h, docs/restore.md) ---- */
+/* ---- backups (engine/local/rocksdb/kv_backup.c, docs/restore.md) ---- */
 
 struct eng_backup {
     uint32_t number, files;

@@ -123,10 +123,6 @@ struct kv_ops {
     int (*get)(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
     void (*release)(struct kv *kv, struct kv_value *value);
 
-    /* Reads several keys at one moment (snapshot NULL: now). 0: found[i] says which values were
-     * found, each to be released; -1, KV_INCOMPLETE: no value is returned. */
-    int (*get_many)(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
-                    uint32_t n, struct kv_value *values, bool *found, struct err *e);
     struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
     void (*snapshot_free)(struct kv *kv, struct kv_snapshot *s);
 
@@ -188,7 +184,7 @@ struct kv_ops {
     void (*retire)(struct kv *kv);
     /* Number of iterators that are not freed yet. */
     uint32_t (*iterators)(const struct kv *kv);
-    /* A backup of everything into a folder of backups (engine/local/rocksdb/kv_backup.h). */
+    /* A backup of everything into a folder of backups (engine/local/rocksdb/kv_backup.c). */
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     /* Bytes of files that hold the keys in [from, to), approximately. */
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);

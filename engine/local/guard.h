@@ -1,4 +1,4 @@
-/* What a write to the store holds: the guard of its row and the guard of its partition. Each guard
+/* A write to the store holds two guards, its row's and its partition's. Each guard
  * serves all rows, or all partitions, with the same hash of their key. It counts the writes that are
  * under way and how many were begun, so it is the key's version counter, too: a reader that finds a
  * guard free, reads the store, and finds the guard unchanged knows that no write to a key of it has

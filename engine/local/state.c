@@ -15,6 +15,7 @@
 #include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/reclaim.h"
+#include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
@@ -33,20 +34,20 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
         snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    if (kv_state_remove(fresh, e) || kv_state_remove(old, e) || eng->kv->ops->save(eng->kv, fresh, e) ||
+    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || eng->kv->ops->save(eng->kv, fresh, e) ||
         kv_state_note(fresh, of, e))
         return -1;
     if (rename(path, old) && errno != ENOENT)
         return err_set(e, ERR_SERVER, "cannot rename %s: %s", path, strerror(errno));
     if (rename(fresh, path)) return err_set(e, ERR_SERVER, "cannot rename %s: %s", fresh, strerror(errno));
-    return kv_state_remove(old, e);
+    return kv_remove_folder(old, e);
 }
 
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) {
     char path[PATH_MAX];
     if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
         return -1;
-    return kv_state_remove(path, e);
+    return kv_remove_folder(path, e);
 }
 
 static int folder_of(const struct eng *eng, const char *name, char path[PATH_MAX], struct err *e) {

@@ -520,27 +520,6 @@ static void release(struct kv *kv, struct kv_value *value) {
     free(value->handle);
 }
 
-static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
-                    uint32_t n, struct kv_value *values, bool *found, struct err *e) {
-    struct content *s = content_of(kv);
-    uint32_t i = 0;
-    int rc = 0;
-    if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
-    if (kv_is_cold(tier)) return KV_INCOMPLETE;
-    pthread_mutex_lock(&s->lock);
-    for (; i < n && rc >= 0; i++) {
-        const struct node *node = find_exact(s, keys[i]);
-        const struct version *v = node ? visible(node, at ? at->seq : UINT64_MAX) : NULL;
-        found[i] = v != NULL;
-        if (v) rc = copy_value(v, &values[i], e);
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (rc >= 0) return 0;
-    while (--i)
-        if (found[i - 1]) release(kv, &values[i - 1]);
-    return -1;
-}
-
 static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct memory_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
@@ -747,7 +726,6 @@ static const struct kv_ops memory_ops = {
     .close = close_store,
     .get = get,
     .release = release,
-    .get_many = get_many,
     .snapshot_new = snapshot_new,
     .snapshot_free = snapshot_free,
     .iter_new = iter_new,

@@ -1,59 +1,47 @@
-#include "engine/local/rocksdb/kv_backup.h"
-
-#include <dirent.h>
+/* Backups of a store: RocksDB's backup engine, with verified checksums.
+ *
+ * A folder of backups has `tally.backups`, which marks it as one, and RocksDB's meta/, private/ and
+ * shared_checksum/. The backups of a folder share table files, so a backup adds only the files that
+ * are new since the one before. meta/<number> names the files of a backup, with the CRC-32C of each
+ * at the time of its copy. A backup exists once its meta file does, which is written last. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/slice.h"
+#include "engine/engine.h"
+#include "engine/local/rocksdb/kv_folder.h"
+#include "engine/local/rocksdb/rocks.h"
 
 static const char marker[] = "tally.backups", title[] = "tally-backups\nformat 1\n";
 
-static int failed(char *text, const char *what, struct err *e) {
-    err_set(e, ERR_SERVER, "%s: %s", what, text);
-    rocksdb_free(text);
-    return -1;
-}
-
-static int make_path(char path[PATH_MAX], const char *folder, const char *name, struct err *e) {
-    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX
-               ? 0
-               : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
-}
-
 /* ---- the folder ---- */
+
+static int find_one(void *arg, const char *name, struct err *e) {
+    (void)name, (void)e;
+    return *(bool *)arg = true;
+}
 
 /* Checks the kind of a folder. 1: a folder of backups, 0: empty or missing, -1: something else. */
 static int look_at_folder(const char *folder, struct err *e) {
     char path[PATH_MAX];
     struct stat st;
-    if (make_path(path, folder, marker, e)) return -1;
+    bool others = false;
+    if (kv_path(path, folder, marker, e)) return -1;
     if (!stat(path, &st)) return 1;
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", folder, strerror(errno));
-    int others = 0;
-    for (struct dirent *x; (x = readdir(dir));) others += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
-    closedir(dir);
+    if (kv_each_name(folder, find_one, &others, e) < 0) return -1;
     return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
 }
 
 static int write_marker(const char *folder, struct err *e) {
     char path[PATH_MAX];
-    if (mkdir(folder, 0700) && errno != EEXIST)
-        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", folder, strerror(errno));
-    if (make_path(path, folder, marker, e)) return -1;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && write(fd, title, sizeof(title) - 1) == (ssize_t)sizeof(title) - 1 && !fsync(fd);
-    int rc = written ? 0 : err_set(e, ERR_CONFIG, "cannot write %s: %s", path, strerror(errno));
-    if (fd >= 0) close(fd);
-    return rc;
+    return kv_make_folder(folder, e) || kv_path(path, folder, marker, e) || kv_write_synced(path, slice_str(title), e)
+               ? -1
+               : 0;
 }
 
 static int need_backups(const char *folder, struct err *e) {
@@ -61,26 +49,30 @@ static int need_backups(const char *folder, struct err *e) {
     return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
 }
 
+struct numbers {
+    const char *meta;
+    uint32_t *at, max, n;
+};
+
+static int take_number(void *arg, const char *name, struct err *e) {
+    struct numbers *l = arg;
+    char path[PATH_MAX], *end;
+    struct stat st;
+    unsigned long number = strtoul(name, &end, 10);
+    if (kv_path(path, l->meta, name, e)) return -1;
+    if (lstat(path, &st)) return 0; /* a backup that is being made renames its file */
+    if (!S_ISREG(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is not a regular file", path);
+    if (!*end && number && number <= UINT32_MAX && l->n < l->max) l->at[l->n++] = (uint32_t)number;
+    return 0;
+}
+
 /* Lists the numbers of the backups that meta/ names, in order, at most max of them. RocksDB reads
  * these files when the folder is opened, and would wait forever for a FIFO. */
 static int meta_numbers(const char *folder, uint32_t *numbers, uint32_t max, uint32_t *n, struct err *e) {
-    char meta[PATH_MAX], path[PATH_MAX], *end;
-    struct stat st;
-    int rc = 0;
-    *n = 0;
-    if (make_path(meta, folder, "meta", e)) return -1;
-    DIR *dir = opendir(meta);
-    if (!dir && errno == ENOENT) return 0;
-    if (!dir) return err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", meta, strerror(errno));
-    for (struct dirent *x; !rc && (x = readdir(dir));) {
-        if (!strcmp(x->d_name, ".") || !strcmp(x->d_name, "..")) continue;
-        unsigned long number = strtoul(x->d_name, &end, 10);
-        if ((rc = make_path(path, meta, x->d_name, e))) continue;
-        if (lstat(path, &st)) continue; /* a backup that is being made renames its file */
-        if (!S_ISREG(st.st_mode)) rc = err_set(e, ERR_CONFIG, "%s is not a regular file", path);
-        else if (!*end && number && number <= UINT32_MAX && *n < max) numbers[(*n)++] = (uint32_t)number;
-    }
-    closedir(dir);
+    char meta[PATH_MAX];
+    struct numbers l = {.meta = meta, .at = numbers, .max = max};
+    int rc = kv_path(meta, folder, "meta", e) || kv_each_name(meta, take_number, &l, e) ? -1 : 0;
+    *n = l.n;
     return rc;
 }
 
@@ -100,7 +92,7 @@ static rocksdb_backup_engine_t *open_folder(const char *folder, struct err *e) {
     rocksdb_backup_engine_t *b = rocksdb_backup_engine_open_opts(o, env, &text);
     rocksdb_backup_engine_options_destroy(o);
     rocksdb_env_destroy(env);
-    if (text) failed(text, "cannot open the backups", e);
+    if (text) rocks_failed(text, "cannot open the backups", e);
     return text ? NULL : b;
 }
 
@@ -113,13 +105,14 @@ static void take_info(const rocksdb_backup_engine_info_t *info, int i, struct en
 
 /* ---- making one ---- */
 
-int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+int rocks_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
     int got = look_at_folder(folder, e);
     if (got < 0 || (!got && write_marker(folder, e))) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
-    rocksdb_backup_engine_create_new_backup_flush(b, db, 1, &text);
+    rocksdb_backup_engine_create_new_backup_flush(b, r->db, 1, &text);
     if (!text && keep) rocksdb_backup_engine_purge_old_backups(b, keep, &text);
     const rocksdb_backup_engine_info_t *info = text ? NULL : rocksdb_backup_engine_get_backup_info(b);
     if (info) {
@@ -127,7 +120,7 @@ int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_
         rocksdb_backup_engine_info_destroy(info);
     }
     rocksdb_backup_engine_close(b);
-    return text ? failed(text, "the backup is not made", e) : 0;
+    return text ? rocks_log_failed(r, text, "the backup is not made", e) : 0;
 }
 
 /* ---- listing and verifying ---- */
@@ -199,7 +192,7 @@ static int verify_line(const char *folder, char *line, struct err *e) {
     unsigned long want = number ? strtoul(number, &end, 10) : 0;
     if (!number || *end || strcmp(word, "crc32") || strstr(name, ".."))
         return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
-    if (make_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
+    if (kv_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
     return sum == want ? 0
                        : err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied",
                                  path, sum, want);
@@ -223,7 +216,7 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
     char name[32], path[PATH_MAX], why[sizeof(e->text)];
     struct err inner = {0};
     snprintf(name, sizeof(name), "meta/%u", number);
-    if (need_backups(folder, e) || make_path(path, folder, name, e)) return -1;
+    if (need_backups(folder, e) || kv_path(path, folder, name, e)) return -1;
     const char *reason;
     int fd = file_open_read(path, &reason);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -245,14 +238,13 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
 
 int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) {
     char rows[PATH_MAX], *text = NULL;
-    if (need_backups(folder, e) || make_path(rows, data_dir, "rows", e)) return -1;
-    if (mkdir(data_dir, 0700) && errno != EEXIST)
-        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", data_dir, strerror(errno));
+    if (need_backups(folder, e) || kv_path(rows, data_dir, "rows", e)) return -1;
+    if (kv_make_folder(data_dir, e)) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
     rocksdb_restore_options_t *o = rocksdb_restore_options_create();
     rocksdb_backup_engine_restore_db_from_backup(b, rows, rows, o, number, &text);
     rocksdb_restore_options_destroy(o);
     rocksdb_backup_engine_close(b);
-    return text ? failed(text, "the backup is not restored", e) : 0;
+    return text ? rocks_failed(text, "the backup is not restored", e) : 0;
 }

@@ -16,16 +16,15 @@ static const char remedy[] = "Restore the data folder from a copy; or, to go on 
 
 /* ---- the MANIFEST: which logs are still needed ---- */
 
-static uint64_t varint(struct rd *r) { return rd_uvarint(r); }
-static void skip_bytes(struct rd *r) { rd_bytes(r, (size_t)varint(r)); }
+static void skip_bytes(struct rd *r) { rd_bytes(r, (size_t)rd_uvarint(r)); }
 
 static void skip_new_file(struct rd *r) {
     enum { TERMINATE = 1 };
-    for (int i = 0; i < 3; i++) varint(r); /* level, number, bytes */
+    for (int i = 0; i < 3; i++) rd_uvarint(r); /* level, number, bytes */
     skip_bytes(r);                         /* smallest and largest key */
     skip_bytes(r);
-    for (int i = 0; i < 2; i++) varint(r); /* smallest and largest sequence */
-    while (!r->bad && varint(r) != TERMINATE) skip_bytes(r);
+    for (int i = 0; i < 2; i++) rd_uvarint(r); /* smallest and largest sequence */
+    while (!r->bad && rd_uvarint(r) != TERMINATE) skip_bytes(r);
 }
 
 /* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. Reading stops
@@ -47,10 +46,10 @@ static void read_edit(struct slice edit, uint64_t *log_number) {
     };
     struct rd r = rd_of(edit);
     while (rd_left(&r) && !r.bad) {
-        uint64_t tag = varint(&r), a;
+        uint64_t tag = rd_uvarint(&r), a;
         switch (tag) {
         case LOG_NUMBER:
-            a = varint(&r);
+            a = rd_uvarint(&r);
             if (!r.bad && a > *log_number) *log_number = a;
             break;
         case NEXT_FILE:
@@ -58,10 +57,10 @@ static void read_edit(struct slice edit, uint64_t *log_number) {
         case PREV_LOG_NUMBER:
         case MIN_LOG:
         case COLUMN_FAMILY:
-        case MAX_COLUMN_FAMILY: varint(&r); break;
+        case MAX_COLUMN_FAMILY: rd_uvarint(&r); break;
         case COMPARATOR: skip_bytes(&r); break;
-        case COMPACT_CURSOR: varint(&r), skip_bytes(&r); break;
-        case DELETED_FILE: varint(&r), varint(&r); break;
+        case COMPACT_CURSOR: rd_uvarint(&r), skip_bytes(&r); break;
+        case DELETED_FILE: rd_uvarint(&r), rd_uvarint(&r); break;
         case NEW_FILE: skip_new_file(&r); break;
         default:
             if (!(tag & SAFE_TO_IGNORE)) return;
@@ -168,10 +167,6 @@ static int look_at_later(const struct check *c, const struct kv_stamp *found, ui
     return 0;
 }
 
-static uint64_t known_bytes(const struct kv_stamp *stamp, uint64_t number) {
-    return stamp ? kv_stamp_log_bytes(stamp, number) : 0;
-}
-
 /* Whether the unreadable bytes were on disk before, as far as the stamp and the later records
  * show. */
 static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t whole, uint64_t known) {
@@ -185,7 +180,7 @@ static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t 
 static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole,
                   const struct behind *b, struct err *e) {
     char path[PATH_MAX];
-    uint64_t known = known_bytes(c->stamp, found->logs[i].number);
+    uint64_t known = kv_stamp_log_bytes(c->stamp, found->logs[i].number);
     log_path(path, c, found->logs[i].number);
     if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, known))
         return err_set(e, ERR_CONFIG,
@@ -221,7 +216,7 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
         rc = look_behind(&l, &behind, e);
     }
     kv_log_close(&l);
-    bool cut_short = r.at < known_bytes(c->stamp, found->logs[i].number);
+    bool cut_short = r.at < kv_stamp_log_bytes(c->stamp, found->logs[i].number);
     if (rc || (!bad && !cut_short)) return rc ? -1 : 1;
     return look_at_later(c, found, i + 1, &behind, e) ? -1 : decide(c, found, i, r.at, &behind, e);
 }

@@ -1,41 +1,18 @@
 #include "engine/local/rocksdb/kv_stamp.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/crc32c.h"
+#include "engine/local/rocksdb/kv_folder.h"
 
 enum { STAMP_MAX = 8192 };
 
 static const char stamp_title[] = "tally-data";
-
-static int cannot(const char *what, const char *path, struct err *e) {
-    return err_set(e, ERR_CONFIG, "cannot %s %s: %s", what, path, strerror(errno));
-}
-
-/* A small file as text. 1, 0: not there, -1 */
-static int read_text(const char *path, char *text, size_t size, struct err *e) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT ? 0 : cannot("read", path, e);
-    size_t n = 0;
-    ssize_t got;
-    while ((got = read(fd, text + n, size - 1 - n)) != 0) {
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) break;
-        n += (size_t)got;
-    }
-    if (got < 0) cannot("read", path, e);
-    close(fd);
-    text[n] = 0;
-    return got < 0 ? -1 : 1;
-}
 
 /* ---- reading a stamp ---- */
 
@@ -89,7 +66,7 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
     char text[STAMP_MAX], *at = text, *rest;
     size_t title = sizeof(stamp_title) - 1;
     *stamp = (struct kv_stamp){0};
-    int got = read_text(path, text, sizeof(text), e);
+    int got = kv_read_text(path, text, sizeof(text), e);
     if (got <= 0) return got;
     if (strncmp(text, stamp_title, title) || text[title] != '\n') return damaged(path, e);
     bool fits = sum_fits(text);
@@ -107,34 +84,12 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
 }
 
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number) {
-    for (uint32_t i = 0; i < stamp->n_logs; i++)
+    for (uint32_t i = 0; stamp && i < stamp->n_logs; i++)
         if (stamp->logs[i].number == number) return stamp->logs[i].bytes;
     return 0;
 }
 
 /* ---- writing one ---- */
-
-static int sync_parent(const char *path, struct err *e) {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = 0;
-    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return cannot("open", folder, e);
-    int rc = fsync(fd) ? cannot("sync", folder, e) : 0;
-    close(fd);
-    return rc;
-}
-
-static int write_synced(const char *path, struct slice bytes, struct err *e) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) return cannot("write", path, e);
-    ssize_t n = write(fd, bytes.p, bytes.n);
-    if (n >= 0 && (size_t)n < bytes.n) errno = ENOSPC;
-    int rc = n == (ssize_t)bytes.n && !fsync(fd) ? 0 : cannot("write", path, e);
-    close(fd);
-    return rc;
-}
 
 int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
     char fresh[PATH_MAX], text[STAMP_MAX];
@@ -148,9 +103,10 @@ int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
         n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number,
                               s->logs[i].bytes);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "sum %08x\n", crc32c(0, slice_of(text, n)));
-    if (write_synced(fresh, slice_of(text, n), e)) return -1;
-    if (rename(fresh, path)) return cannot("replace", path, e);
-    return sync_parent(path, e);
+    if (kv_write_synced(fresh, slice_of(text, n), e)) return -1;
+    if (rename(fresh, path)) return kv_cannot("replace", path, e);
+    *strrchr(fresh, '/') = 0;
+    return kv_sync_folder(fresh, e);
 }
 
 /* ---- what there is ---- */
@@ -158,18 +114,16 @@ int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
 static int file_bytes(const char *folder, const char *name, uint64_t *bytes, struct err *e) {
     char path[PATH_MAX];
     struct stat st;
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
-    if (stat(path, &st)) return errno == ENOENT ? 0 : cannot("look at", path, e);
+    if (kv_path(path, folder, name, e)) return -1;
+    if (stat(path, &st)) return errno == ENOENT ? 0 : kv_cannot("look at", path, e);
     *bytes = (uint64_t)st.st_size;
     return 1;
 }
 
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) {
     char path[PATH_MAX], text[64];
-    if (snprintf(path, sizeof(path), "%s/CURRENT", folder) >= (int)sizeof(path))
-        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
-    int got = read_text(path, text, sizeof(text), e);
+    if (kv_path(path, folder, "CURRENT", e)) return -1;
+    int got = kv_read_text(path, text, sizeof(text), e);
     if (got <= 0) return got;
     text[strcspn(text, "\n")] = 0;
     if (sscanf(text, "MANIFEST-%" SCNu64, number) != 1)
@@ -184,36 +138,34 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static int take_logs(const char *folder, struct kv_stamp *s, struct err *e) {
-    DIR *dir = opendir(folder);
-    if (!dir) return cannot("read the folder", folder, e);
-    struct dirent *entry;
-    int rc = 0;
-    while (!rc && (entry = readdir(dir))) {
-        struct kv_stamp_log log = {0};
-        int end = 0;
-        if (sscanf(entry->d_name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || entry->d_name[end]) continue;
-        int got = file_bytes(folder, entry->d_name, &log.bytes, e);
-        if (got < 0) rc = -1;
-        else if (got && s->n_logs == KV_STAMP_LOGS_MAX)
-            rc = err_set(e, ERR_CONFIG, "%s holds more than %d logs", folder, KV_STAMP_LOGS_MAX);
-        else if (got) s->logs[s->n_logs++] = log;
-    }
-    closedir(dir);
-    qsort(s->logs, s->n_logs, sizeof(s->logs[0]), by_number);
-    return rc;
+struct logs {
+    const char *folder;
+    struct kv_stamp *s;
+};
+
+static int take_log(void *arg, const char *name, struct err *e) {
+    struct logs *l = arg;
+    struct kv_stamp_log log = {0};
+    int end = 0;
+    if (sscanf(name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || name[end]) return 0;
+    int got = file_bytes(l->folder, name, &log.bytes, e);
+    if (got <= 0) return got;
+    if (l->s->n_logs == KV_STAMP_LOGS_MAX)
+        return err_set(e, ERR_CONFIG, "%s holds more than %d logs", l->folder, KV_STAMP_LOGS_MAX);
+    l->s->logs[l->s->n_logs++] = log;
+    return 0;
 }
 
 int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
     char path[PATH_MAX], id[256] = "";
     *s = (struct kv_stamp){0};
-    if (snprintf(path, sizeof(path), "%s/IDENTITY", folder) >= (int)sizeof(path))
-        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
-    if (read_text(path, id, sizeof(id), e) < 0) return -1;
+    if (kv_path(path, folder, "IDENTITY", e) || kv_read_text(path, id, sizeof(id), e) < 0) return -1;
     id[strcspn(id, "\n")] = 0;
     snprintf(s->store, sizeof(s->store), "%.*s", KV_STORE_ID_MAX - 1, id);
     /* the MANIFEST first: RocksDB may delete a log at any time, but only after the MANIFEST has
      * grown */
     if (kv_stamp_manifest(folder, &s->manifest, &s->manifest_bytes, e) < 0) return -1;
-    return take_logs(folder, s, e);
+    if (kv_each_name(folder, take_log, &(struct logs){folder, s}, e)) return -1;
+    qsort(s->logs, s->n_logs, sizeof(s->logs[0]), by_number);
+    return 0;
 }

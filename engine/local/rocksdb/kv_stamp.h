@@ -38,7 +38,8 @@ struct kv_stamp {
 int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* On disk when it returns. */
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
-/* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log. */
+/* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log, or
+ * there is none (NULL). */
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
 /* Fills a stamp from the present content of RocksDB's folder. */
 int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;

@@ -20,7 +20,5 @@ int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e)
 /* Makes a folder with the state's content under a free name rows.N, which goes to rows. The folder
  * is on disk when this returns. */
 int kv_state_stage(const char *data_dir, const char *name, char rows[32], struct err *e) MUST_CHECK;
-/* Removes a folder of files; a missing folder is no error. */
-int kv_state_remove(const char *path, struct err *e) MUST_CHECK;
 /* Removes the remains of a crash: folders of stores other than rows, and unfinished states. */
 int kv_state_clean(const char *data_dir, const char *rows, struct err *e) MUST_CHECK;

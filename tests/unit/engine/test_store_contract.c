@@ -133,28 +133,6 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
     ops->snapshot_free(w->kv, s);
 }
 
-static void test_many_values_come_from_one_moment(void **state) {
-    struct world *w = *state;
-    const struct kv_ops *ops = w->kv->ops;
-    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
-    struct kv_snapshot *s = ops->snapshot_new(w->kv);
-    assert_int_equal(put_one(w, w->kv, "b", "2", NULL, NULL), 0);
-    const struct slice keys[] = {slice_str("c"), slice_str("b"), slice_str("a")};
-    struct kv_value values[3];
-    bool found[3];
-    for (int now = 0; now < 2; now++) {
-        assert_int_equal(ops->get_many(w->kv, ENG_TIER_ANY, now ? NULL : s, keys, 3, values, found, &w->e), 0);
-        assert_true(found[0] && found[1] == now && found[2] && slice_eq(values[0].bytes, slice_str("3")) &&
-                    slice_eq(values[2].bytes, slice_str("1")));
-        for (int i = 0; i < 3; i++)
-            if (found[i]) ops->release(w->kv, &values[i]);
-    }
-    ops->snapshot_free(w->kv, s);
-    fault_arm(FAULT_KV_READ, 1);
-    assert_int_equal(ops->get_many(w->kv, ENG_TIER_ANY, NULL, keys, 3, values, found, &w->e), -1);
-    err_clear(&w->e);
-}
-
 /* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those
  * cover are in an older file, and in memory. */
 static void flush_row_between_deleted_ranges(struct world *w) {
@@ -1017,7 +995,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(test_condition_decides_a_write),
         BOTH(test_snapshots_and_iterators_see_one_moment),
-        BOTH(test_many_values_come_from_one_moment),
         BOTH(test_checkpoint_is_another_store),
         BOTH(test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it),
         BOTH(test_load_is_seen_as_a_whole),

@@ -1,0 +1,94 @@
+/* The store on RocksDB, for the files of this folder: kv_rocksdb.c opens and closes it, rocks_batch.c
+ * writes, rocks_sync.c brings the log to disk, rocks_read.c reads, rocks_files.c handles whole files,
+ * rocks_options.c has RocksDB's options and the functions that RocksDB calls, rocks_load.c loads in bulk,
+ * kv_backup.c makes backups. */
+#pragma once
+
+#include <limits.h>
+#include <pthread.h>
+#include <rocksdb/c.h>
+#include <stdatomic.h>
+
+#include "engine/kv.h"
+#include "engine/local/rocksdb/kv_stamp.h"
+#include "engine/local/rocksdb/kv_trim.h"
+
+struct rocks {
+    struct kv kv;
+    struct kv_options o;
+    rocksdb_t *db;
+    rocksdb_cache_t *cache;
+    rocksdb_options_t *options;
+    rocksdb_readoptions_t *read[2]; /* by tier */
+    rocksdb_writeoptions_t *write[2]; /* by patience */
+    char rows[PATH_MAX], stamp_path[PATH_MAX];
+    bool retired; /* another store has replaced this one */
+    bool view;    /* reads a checkpoint, and owns nothing in the data folder */
+    _Atomic uint32_t iterators;
+    _Atomic bool write_failed;    /* the last write did */
+    _Atomic bool log_suspect;     /* an operation on the log has failed since the last successful write */
+    _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
+    _Atomic uint64_t synced; /* every sequence up to this one is on disk */
+    _Atomic uint64_t loads;  /* begun */
+    /* number of compactions' filters alive; they call the engine, so closing waits until there is
+     * none */
+    _Atomic uint32_t filters;
+    struct kv_trim trim;
+    /* Held for reading by writes that do not wait, for writing while the log is handed to the
+     * operating system. A write that met a log between a failure and RocksDB's record of it would
+     * make the error final (rocks_sync.c). No other lock is taken while it is
+     * held. */
+    pthread_rwlock_t log_lock;
+    /* Used by the thread that syncs. */
+    int log_fd;           /* of the newest log that was synced; -1: none yet */
+    uint64_t log_number;  /* of that log */
+    uint64_t log_version; /* RocksDB's version number before that log was looked for */
+    uint64_t deleted;        /* deleted keys since the last flush because of them; used by the thread that tidies */
+    bool stamp_failed;       /* the last attempt to write a stamp failed */
+    bool sync_failed;        /* after that no write may count as on disk */
+    struct kv_stamp stamp;   /* the last one written */
+    uint64_t stamped;        /* the value of synced at that time */
+    int64_t stamped_us;
+    uint64_t version; /* RocksDB's version number when the stamp last covered every log; 0: it did not */
+};
+
+struct kv_snapshot {
+    const rocksdb_snapshot_t *s;
+};
+
+/* The functions of struct kv_ops: each is rocks_ and its name there. */
+#define ROCKS_OPS(X)                                                                                        \
+    X(close) X(get) X(release) X(snapshot_new) X(snapshot_free) X(iter_new) X(iter_move) X(iter_free)        \
+    X(batch_new) X(batch_free) X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
+    X(batch_expect) X(batch_clear) X(write) X(has_room) X(ailing) X(sync) X(synced) X(heal) X(settle)        \
+    X(tidy) X(load_new) X(load_add) X(load_finish) X(load_free) X(save) X(retire) X(iterators) X(backup)     \
+    X(bytes) X(drop_range) X(compact) X(watch) X(checkpoint)
+#define ROCKS_DECLARE(name) __typeof__(*((const struct kv_ops *)NULL)->name) rocks_##name;
+ROCKS_OPS(ROCKS_DECLARE)
+
+#define ROCKS_LOADING "loading" /* the folder of bulk loads (rocks_load.c) */
+
+static inline const char *rocks_chars(struct slice s) { return (const char *)s.p; }
+/* Sets the error from RocksDB's text, and frees the text. */
+int rocks_failed(char *text, const char *what, struct err *e);
+/* The same, of an operation that begins a new log: its failure makes the log suspect. */
+int rocks_log_failed(struct rocks *r, char *text, const char *what, struct err *e);
+/* -1: a test has injected this fault. */
+int rocks_injected(enum fault_point point, const char *what, struct err *e) MUST_CHECK;
+/* Disables RocksDB's counters of the calling thread, which it updates with every key it reads and
+ * which Tally does not use. */
+void rocks_count_nothing(void);
+uint64_t rocks_property(rocksdb_t *db, const char *name, uint64_t otherwise);
+/* Whether a range delete may begin at this key (rocks_batch.c). */
+bool rocks_begins_short(const struct rocks *r, struct slice from);
+/* A write that changes nothing: of the deletion of a key that the store never has, or of a note
+ * only. */
+int rocks_write_nothing(struct rocks *r, bool deletion, struct err *e) MUST_CHECK;
+/* Flushes the memtables. wait false: returns before the end. */
+int rocks_flush(struct rocks *r, bool wait, struct err *e) MUST_CHECK;
+int rocks_write_stamp(struct rocks *r, struct err *e) MUST_CHECK;
+void rocks_renew_stamp(struct rocks *r);
+rocksdb_readoptions_t *rocks_read_options(enum eng_tier tier);
+size_t rocks_memtable_bytes(const struct rocks *r);
+/* Fills r->options and r->cache. */
+void rocks_set_options(struct rocks *r);
