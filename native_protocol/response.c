@@ -117,19 +117,6 @@ static void put_payload(struct buf *b, const char *key, struct slice value) {
     buf_put_slice(b, value);
 }
 
-/* Adds entries to the payload, behind the charge. */
-static void fill_payload(struct np_reply *r, const struct np_reply_extras *x) {
-    if (!x->capacity.p && !x->throttle.p) return;
-    store_u16(r->out->p + r->start + NP_HEADER, (uint16_t)(1 + (x->capacity.p != NULL) + (x->throttle.p != NULL)));
-    struct buf b;
-    buf_init(&b, 0);
-    put_payload(&b, "capacity", x->capacity);
-    put_payload(&b, "throttle", x->throttle);
-    replace(r->out, r->start + NP_HEADER + CHARGE_SLOT, 0, buf_slice(&b));
-    r->out->failed |= b.failed;
-    buf_fini(&b);
-}
-
 /* [tracing id][warnings] go before the payload. */
 static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     bool warn = warns(r, x);
@@ -169,8 +156,18 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 static void fill_extras(struct np_reply *r, const struct np_reply_extras *x) {
-    if (r->has_charge && (x->requested || !warns(r, x))) fill_payload(r, x);
-    else if (r->has_charge) {
+    bool payload = r->has_charge && (x->requested || !warns(r, x));
+    if (payload && (x->capacity.p || x->throttle.p)) { /* entries behind the charge */
+        uint16_t n = (uint16_t)(1 + (x->capacity.p != NULL) + (x->throttle.p != NULL));
+        struct buf b;
+        buf_init(&b, 0);
+        put_payload(&b, "capacity", x->capacity);
+        put_payload(&b, "throttle", x->throttle);
+        store_u16(r->out->p + r->start + NP_HEADER, n);
+        replace(r->out, r->start + NP_HEADER + CHARGE_SLOT, 0, buf_slice(&b));
+        r->out->failed |= b.failed;
+        buf_fini(&b);
+    } else if (r->has_charge && !payload) {
         /* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings
          * and then loses the connection. Cassandra sends a payload only on request, so no driver of
          * that time received both. */
