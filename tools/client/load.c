@@ -162,11 +162,6 @@ static void on_alarm(struct ev_loop *loop, ev_io *w, int events) {
 
 /* ---- the end ---- */
 
-static void on_patience(struct ev_loop *loop, ev_timer *w, int events) {
-    (void)loop, (void)events;
-    end(w->data);
-}
-
 static void stop(struct load *l) {
     if (l->stopping) return;
     l->stopping = true;
@@ -183,7 +178,9 @@ static void stop(struct load *l) {
 
 static void on_deadline(struct ev_loop *loop, ev_timer *w, int events) {
     (void)loop, (void)events;
-    stop(w->data);
+    struct load *l = w->data;
+    if (l->stopping) end(l);
+    else stop(l);
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *w, int events) {
@@ -254,7 +251,7 @@ struct load *load_open(const struct client_options *const *options, unsigned n_o
     } else {
         ev_io_init(&l->alarm, on_alarm, l->alarm_fd, EV_READ);
         ev_timer_init(&l->deadline, on_deadline, 0, 0);
-        ev_timer_init(&l->patience, on_patience, 0, 0);
+        ev_timer_init(&l->patience, on_deadline, 0, 0);
         ev_timer_init(&l->tick, on_tick, 0, 0);
         l->alarm.data = l->deadline.data = l->patience.data = l->tick.data = l;
     }

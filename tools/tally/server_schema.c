@@ -105,26 +105,6 @@ static uint32_t put_key(const struct reading *r, const char *keyspace, const cha
     return n;
 }
 
-/* Appends the custom properties that a statement can set (setting.def); the others are set by the
- * server. */
-static void put_properties(struct reading *r, struct value properties) {
-    struct table_settings settings = {0};
-    struct rd groups = rd_of(value_slice(properties));
-    for (uint32_t n = rd_u32(&groups); n && !groups.bad; n--) {
-        struct slice group = next_item(&groups);
-        struct rd entries = rd_of(next_item(&groups));
-        for (uint32_t k = rd_u32(&entries); k && !entries.bad; k--) {
-            struct slice key = next_item(&entries), value = next_item(&entries);
-            const char *name = arena_printf(&r->a, "custom_properties.%.*s.%.*s", SLICE_FMT(group), SLICE_FMT(key)),
-                       *text = arena_printf(&r->a, "%.*s", SLICE_FMT(value));
-            struct err unknown = {0};
-            const struct setting_context x = {.arena = &r->a, .err = &unknown};
-            if (!name || !text || (settings_take(&x, name, text, &settings) && unknown.no_memory)) err_nomem(r->e);
-        }
-    }
-    settings_describe(&settings, "\n    AND ", &r->a, r->out);
-}
-
 static int take_table(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
@@ -148,7 +128,22 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
     put_key(r, keyspace, table, "clustering", ", ", false);
     buf_printf(r->out, ")\n) WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
     if (put_key(r, keyspace, table, "clustering", "\n    AND CLUSTERING ORDER BY (", true)) buf_u8(r->out, ')');
-    put_properties(r, client_value(row, "custom_properties"));
+    /* The custom properties that a statement can set (setting.def); the server sets the others. */
+    struct table_settings settings = {0};
+    struct rd groups = rd_of(value_slice(client_value(row, "custom_properties")));
+    for (uint32_t n = rd_u32(&groups); n && !groups.bad; n--) {
+        struct slice group = next_item(&groups);
+        struct rd entries = rd_of(next_item(&groups));
+        for (uint32_t k = rd_u32(&entries); k && !entries.bad; k--) {
+            struct slice key = next_item(&entries), value = next_item(&entries);
+            const char *name = arena_printf(&r->a, "custom_properties.%.*s.%.*s", SLICE_FMT(group), SLICE_FMT(key)),
+                       *text = arena_printf(&r->a, "%.*s", SLICE_FMT(value));
+            struct err unknown = {0};
+            const struct setting_context x = {.arena = &r->a, .err = &unknown};
+            if (!name || !text || (settings_take(&x, name, text, &settings) && unknown.no_memory)) err_nomem(r->e);
+        }
+    }
+    settings_describe(&settings, "\n    AND ", &r->a, r->out);
     buf_put_str(r->out, ";\n");
     return r->e->set ? -1 : 0;
 }

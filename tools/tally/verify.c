@@ -128,14 +128,12 @@ static void check_capture(struct verify *v, const char *path) {
 
 /* ---- the files ---- */
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
-
 /* beside: checks the files that are not the store's; otherwise lists all files. */
 static void walk(struct verify *v, const char *folder, bool beside) {
     struct dirent **all;
     char path[PATH_MAX];
     struct stat st;
-    int n = scandir(folder, &all, NULL, by_name);
+    int n = scandir(folder, &all, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *name = all[i]->d_name;
         size_t n_name = strlen(name);

@@ -63,20 +63,6 @@ static int take_name(void *arg, struct client *c, const struct client_rows *row)
     return add_name(l, keyspace, client_text(row, &l->d->arena, l->column));
 }
 
-/* Lists the names of all objects of a kind by keyspace. */
-static int list(struct description *d, const char *table, const char *column, struct buf *out, struct err *e) {
-    struct listing l = {.d = d, .column = column, .out = out, .e = e,
-                        .by_keyspace = strcmp(column, "keyspace_name") != 0};
-    char text[128];
-    snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", l.by_keyspace ? ", " : "",
-             l.by_keyspace ? column : "", table);
-    int rc = client_each(&d->s->client, text, take_name, &l, e);
-    if (!rc) put_list(&l);
-    if (!rc && l.n) buf_u8(out, '\n');
-    free(l.names);
-    return rc;
-}
-
 /* ---- answered by the shell ---- */
 
 /* A name as CQL reads it: in lower case unless it is quoted. split_words has removed the quotes, so
@@ -137,8 +123,19 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
     const struct shell *s = d->s;
     const char *current = *s->keyspace ? s->keyspace : NULL;
     bool full = is(d, 0, "FULL");
-    for (size_t i = 0; d->n == 1 && i < ARRAY_LEN(lists); i++)
-        if (is(d, 0, lists[i].word)) return list(d, lists[i].table, lists[i].column, out, e);
+    for (size_t i = 0; d->n == 1 && i < ARRAY_LEN(lists); i++) {
+        if (!is(d, 0, lists[i].word)) continue;
+        struct listing l = {.d = d, .column = lists[i].column, .out = out, .e = e,
+                            .by_keyspace = strcmp(lists[i].column, "keyspace_name") != 0};
+        char text[128];
+        snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", l.by_keyspace ? ", " : "",
+                 l.by_keyspace ? l.column : "", lists[i].table);
+        int rc = client_each(&d->s->client, text, take_name, &l, e);
+        if (!rc) put_list(&l);
+        if (!rc && l.n) buf_u8(out, '\n');
+        free(l.names);
+        return rc;
+    }
     if (d->n == 1 && is(d, 0, "CLUSTER")) {
         buf_printf(out, "\nCluster: %s\nPartitioner: %s\n\n", s->cluster, s->partitioner);
         return 0;
@@ -164,24 +161,6 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
 
 /* ---- answered by the server ---- */
 
-static int take_described(struct client_answer *a, struct listing *l) {
-    struct arena *keep = &l->d->arena;
-    struct buf *out = l->out;
-    while (client_rows_next(&a->rows)) {
-        const char *statement = client_text(&a->rows, keep, "create_statement"),
-                   *keyspace = client_text(&a->rows, keep, "keyspace_name");
-        if (statement && *statement) {
-            buf_printf(out, "\n%s\n", statement);
-        } else if (client_value(&a->rows, "cluster").n >= 0) {
-            buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n", client_text(&a->rows, keep, "cluster"),
-                       client_text(&a->rows, keep, "partitioner"), client_text(&a->rows, keep, "snitch"));
-        } else {
-            if (add_name(l, keyspace, client_text(&a->rows, keep, "name"))) return -1;
-        }
-    }
-    return 0;
-}
-
 static void ask_server(struct description *d, struct slice text, struct buf *out) {
     struct wire_params p = {.consistency = CL_LOCAL_ONE, .page_size = DESCRIBE_PAGE};
     struct client_answer a;
@@ -196,7 +175,18 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
         buf_clear(&state, SIZE_MAX);
         buf_put_slice(&state, a.rows.paging_state);
         p.paging_state = buf_slice(&state);
-        rc = take_described(&a, &l);
+        while (!rc && client_rows_next(&a.rows)) {
+            struct arena *keep = &d->arena;
+            const char *statement = client_text(&a.rows, keep, "create_statement");
+            if (*statement)
+                buf_printf(out, "\n%s\n", statement);
+            else if (client_value(&a.rows, "cluster").n >= 0)
+                buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n",
+                           client_text(&a.rows, keep, "cluster"), client_text(&a.rows, keep, "partitioner"),
+                           client_text(&a.rows, keep, "snitch"));
+            else
+                rc = add_name(&l, client_text(&a.rows, keep, "keyspace_name"), client_text(&a.rows, keep, "name"));
+        }
     } while (!rc && state.n);
     if (rc && shell_is_refused(&a)) {
         struct slice words;

@@ -140,22 +140,6 @@ struct announced {
     char keyspace[SHELL_NAME], name[SHELL_NAME];
 };
 
-enum progress { UNDER_WAY, DONE, GONE, FAILED };
-
-static enum progress ask_progress(struct shell *s, const struct announced *c, const char *text, bool seen) {
-    struct client_answer a;
-    struct err e = {0};
-    if (shell_ask_system(s, text, &a, &e)) {
-        shell_complain_of(s, &a, &e);
-        return FAILED;
-    }
-    bool there = a.has_rows && client_rows_next(&a.rows);
-    if (!strcmp(c->what, "DROPPED")) return there ? UNDER_WAY : DONE;
-    if (!there) return seen ? GONE : UNDER_WAY;
-    if (!strcmp(c->target, "KEYSPACE")) return DONE;
-    return strcmp(client_text(&a.rows, &s->client.arena, "status"), "ACTIVE") ? UNDER_WAY : DONE;
-}
-
 /* Keyspaces answers CREATE, ALTER and DROP at once and changes the schema in the background
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/tables-create.html). Waits until a table or
  * type is ACTIVE, a keyspace exists, or a dropped object is gone. Ctrl-C ends the wait. */
@@ -181,19 +165,29 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
         cql_value_print(cql_type_scalar(CQL_TEXT), slice_str(c.name), &text);
     }
     buf_u8(&text, 0);
-    enum progress progress;
-    bool seen = false;
-    unsigned pause = PAUSE_MS;
-    while ((progress = ask_progress(s, &c, (const char *)text.p, seen)) == UNDER_WAY && !interrupt_seen()) {
+    bool seen = false, dropped = !strcmp(c.what, "DROPPED");
+    for (unsigned pause = PAUSE_MS;; pause *= pause < PAUSE_MAX_MS ? 2 : 1) {
+        struct client_answer a;
+        struct err e = {0};
+        if (shell_ask_system(s, (const char *)text.p, &a, &e)) {
+            shell_complain_of(s, &a, &e);
+            break;
+        }
+        bool there = a.has_rows && client_rows_next(&a.rows);
+        bool active = there && (keyspace || !strcmp(client_text(&a.rows, &s->client.arena, "status"), "ACTIVE"));
+        if (dropped ? !there : active) break;
+        if (!dropped && !there && seen) {
+            shell_complain(s, "The creation of %s.%s has failed; see system_schema_mcs.tables_history.", c.keyspace,
+                           c.name);
+            break;
+        }
+        if (interrupt_seen()) {
+            shell_complain(s, "The schema change goes on in the server; it was not waited for.");
+            break;
+        }
         seen = !keyspace; /* tables and types are visible at once, as CREATING */
         interrupt_sleep_ms(pause);
-        if (pause < PAUSE_MAX_MS) pause *= 2;
     }
-    if (progress == GONE)
-        shell_complain(s, "The creation of %s.%s has failed; see system_schema_mcs.tables_history.", c.keyspace,
-                       c.name);
-    if (progress == UNDER_WAY && interrupt_seen())
-        shell_complain(s, "The schema change goes on in the server; it was not waited for.");
     buf_fini(&text);
 }
 

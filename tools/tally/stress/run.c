@@ -212,17 +212,6 @@ static bool may_pass(struct err *e, uint64_t until) {
     return true;
 }
 
-static int make_schema(struct stress *s, struct err *e) {
-    struct client_answer ignored;
-    for (uint32_t i = 0; i < s->plan.n_schema; i++) {
-        uint64_t until = load_now() + (uint64_t)SCHEMA_PATIENCE_S * 1000000000u;
-        err_clear(e);
-        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e))
-            if (!may_pass(e, until)) return -1;
-    }
-    return 0;
-}
-
 static int prepare_all(struct stress *s, struct err *e) {
     uint32_t n = s->plan.n_statements + (s->plan.load.rows > 0);
     s->prepared = calloc(n, sizeof(*s->prepared));
@@ -267,7 +256,14 @@ int stress_run(struct stress *s, struct err *e) {
     if (score_init(&s->score, s->plan.n_statements)) return err_nomem(e);
     if (remote_read(&s->remote, e)) return -1;
     s->load = load_open(&options, 1, s->connections, s->in_flight, e);
-    if (!s->load || make_schema(s, e) || prepare_all(s, e)) return -1;
+    if (!s->load) return -1;
+    for (uint32_t i = 0; i < s->plan.n_schema; i++) {
+        struct client_answer ignored;
+        uint64_t until = load_now() + (uint64_t)SCHEMA_PATIENCE_S * 1000000000u;
+        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e))
+            if (!may_pass(e, until)) return -1;
+    }
+    if (prepare_all(s, e)) return -1;
     if (s->plan.load.rows && !s->skip_load) {
         const struct load_driver rows = {.arg = s, .pick = pick, .put = put, .answered = answered, .tick = tick};
         s->loading = true;
