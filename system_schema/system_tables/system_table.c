@@ -186,21 +186,16 @@ static struct system_table *all_tables(struct system_tables *s, uint32_t n_more,
     return all;
 }
 
-/* The flags of the tables that this mode and the reported release show. */
-static int releases_shown(const struct system_tables *s) {
-    const char *v = s->node.info.release_version;
-    bool keyspaces = s->objects->mode == MODE_KEYSPACES;
-    int more = keyspaces ? KEYSPACES : 0;
-    if (strncmp(v, "4.0", 3) == 0) return V40 | more;
-    if (*v == '4') return V41 | more;
-    if (*v >= '1' && *v <= '3' && v[1] == '.') return V3 | (keyspaces ? KEYSPACES : C3);
-    return V50 | more;
-}
-
 int system_tables_build(struct system_tables *s, uint32_t n_more, const struct virtual_table *more, struct arena *a,
                         struct err *e) {
     struct objects *o = s->objects;
-    int release = releases_shown(s);
+    /* The flags of the tables that this mode and the reported release show. */
+    const char *v = s->node.info.release_version;
+    int mode = o->mode == MODE_KEYSPACES ? KEYSPACES : 0;
+    int release = strncmp(v, "4.0", 3) == 0                  ? V40 | mode
+                  : *v == '4'                                ? V41 | mode
+                  : *v >= '1' && *v <= '3' && v[1] == '.'    ? V3 | (mode ? mode : C3)
+                                                             : V50 | mode;
     size_t n;
     const struct system_table *all = all_tables(s, n_more, more, a, &n);
     if (!all || !(o->system = ARENA_ARRAY(a, n, struct space *))) return err_nomem(e);
