@@ -112,15 +112,21 @@ static int add_conditions(struct partitions *p, const struct eng_batch *b, struc
     return 0;
 }
 
-/* What the results of conditional groups mean for the batch. */
-static int take_results(const struct partitions *p, const struct eng_batch *b) {
-    int rc = 0;
+/* What the results of the groups mean for the batch: KV_CHANGED only if no partition was written. A
+ * batch of counters over several partitions is not atomic, as in Cassandra. */
+static int take_results(const struct partitions *p, const struct eng_batch *b, struct err *e) {
+    size_t n_changed = 0, n_written = 0;
     for (size_t i = 0; i < p->n; i++) {
-        if (p->groups[i].result == WRITE_CHANGED) rc = KV_CHANGED;
-        else if (p->groups[i].expected && p->groups[i].result == 0)
-            b->store->front->ballot_moved(b->store, p->groups[i].prefix);
+        const struct write_group *g = &p->groups[i];
+        n_changed += g->result == WRITE_CHANGED;
+        n_written += g->result == 0;
+        if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix);
     }
-    return rc;
+    if (n_changed && n_written)
+        return err_set(e, ERR_WRITE_TIMEOUT,
+                       "Another server has written to %zu of the batch's %zu partitions at the same time; of the others, "
+                       "%zu were written", n_changed, p->n, n_written);
+    return n_changed ? KV_CHANGED : 0;
 }
 
 static int write_batch(struct rados *s, const struct eng_batch *b, struct arena *a, struct err *e) {
@@ -131,8 +137,9 @@ static int write_batch(struct rados *s, const struct eng_batch *b, struct arena 
                                              .key = engi_change_key(b, &b->changes[i]),
                                              .value = engi_change_value(b, &b->changes[i])};
     if (group_changes(&p, b->n, a) < 0 || add_conditions(&p, b, a) < 0) return err_nomem(e);
-    int rc = write_groups(s, p.groups, p.n, e), changed = take_results(&p, b);
-    return rc ? rc : changed;
+    struct err other = {0};
+    int rc = write_groups(s, p.groups, p.n, e), taken = take_results(&p, b, rc ? &other : e);
+    return rc ? rc : taken;
 }
 
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {

@@ -284,11 +284,51 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     compare_table(p);
 }
 
+/* Writes a row to a partition, or to two, of which this thread has the locks. */
+static int write_locked(struct pair *p, struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    struct eng_row row;
+    uint64_t seq;
+    struct eng_batch *b = eng_batch_new(eng);
+    assert_non_null(b);
+    eng_row_init(&row, ENG_ROW, slice_str("a"));
+    row.live_ts = 1;
+    for (uint32_t i = 0; i < n; i++) assert_int_equal(eng_batch_row(b, parts[i], &row, NULL, &p->e), 0);
+    int rc = eng_batch_commit(b, &seq, &p->e);
+    eng_batch_free(b);
+    return rc;
+}
+
+/* Of a batch over two partitions, one of which another client has written to, the other one is written. The error says
+ * so. If the other client has written to both, it says that nothing was written. */
+static void test_a_batch_that_is_written_in_part_says_so(void **state) {
+    struct pair *p = *state;
+    uint8_t keys[2][4];
+    struct eng_part parts[2];
+    const struct eng_part *both[] = {&parts[0], &parts[1]};
+    for (uint32_t i = 0; i < 2; i++) {
+        parts[i] = part_of(p, i);
+        memcpy(keys[i], p->partition, 4);
+        parts[i].key = slice_of(keys[i], 4);
+    }
+    for (uint32_t n = 1; n <= 2; n++) {
+        eng_lock_many(p->rados, both, 2);
+        eng_lock_many(p->other, both, n);
+        assert_int_equal(write_locked(p, p->other, both, n), 0);
+        eng_unlock_many(p->other, both, n);
+        assert_int_equal(write_locked(p, p->rados, both, 2), -1);
+        eng_unlock_many(p->rados, both, 2);
+        assert_int_equal(p->e.code, ERR_WRITE_TIMEOUT);
+        assert_non_null(strstr(p->e.text, n == 1 ? "1 of the batch's 2 partitions" : "nothing was written"));
+        err_clear(&p->e);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
