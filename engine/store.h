@@ -48,7 +48,7 @@ struct store_read {
     size_t n_prefix;      /* bytes of the partition's prefix in key */
     struct arena *arena;  /* receives the values; large ones stay outside of it, as long as its present memory */
     bool with_statics;    /* the row's partition's static row is wanted, too */
-    /* What is found, all of one moment: */
+    /* The result, all of one moment: */
     struct store_value row, statics;
     size_t n_statics_key;
     int64_t partition_ts; /* the partition's deletion; ENG_NO_TS: none */
@@ -64,18 +64,19 @@ struct store_range {
     const struct eng_part *part; /* one partition; NULL: partitions */
     bool reverse;                /* it moves backwards, too: a scan of one partition in reverse */
     struct slice lower, upper;   /* [lower, upper): of one partition, or between partitions */
-    /* Of one partition: where nothing was deleted, only keys in [from, to) are read. p NULL: unknown */
+    /* In a range of one partition: where nothing was deleted, only keys in [from, to) are read. p
+     * NULL: unknown */
     struct slice from, to;
     bool both_ends;              /* the cursor reads keys at both ends of the range first */
 };
 
-/* What a reader has met, so that the store may spare the next reader. */
+/* A reader's report of dear records, so that the store may spare the next reader. */
 enum store_hint {
     STORE_MANY_COVERED, /* many rows of the partition are covered by a deletion */
     STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
 };
 
-/* What a change deletes or lets expire, as bits. */
+/* The kinds of data that a change deletes or lets expire, as bits. */
 enum store_deletes {
     STORE_DELETES_MANY = 1, /* a partition or a range of it */
     STORE_DELETES_ROW = 2,
@@ -99,7 +100,7 @@ struct store_change {
     uint64_t ballot;
 };
 
-/* What a store offers, as bits. */
+/* The properties of a store, as bits. */
 enum store_offers {
     /* Its engine is its only writer, and may prove things from memory. Otherwise a write that
      * depends on a read carries the partition's ballot as its condition. */
@@ -136,7 +137,8 @@ struct store_ops {
      * partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);
 
-    /* Of a remote store; else NULL. As eng_meta_write, eng_meta_scan and eng_each_stored. */
+    /* These are NULL except in a remote store. They do what eng_meta_write, eng_meta_scan and
+     * eng_each_stored promise. */
     int (*meta_write)(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e);
     int (*meta_scan)(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e);
     /* Calls fn after a change, until the store is closed. Once. */

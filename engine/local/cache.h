@@ -1,5 +1,6 @@
-/* What the row cache (engine/local/row_cache.h) and the cached ranges (engine/local/range_cache.h)
- * have in common: when an answer of the store may be kept, and what they count. Private to engine/.
+/* The common rules of the row cache (engine/local/row_cache.h) and the cached ranges
+ * (engine/local/range_cache.h): when an answer of the store may be kept, and the counters. Private
+ * to engine/.
  *
  * A thread that asks the store begins a look first. The look notes the state of the key's guard
  * (engine/local/guard.h) and the generation of its table. The store's answer may be kept, and kept

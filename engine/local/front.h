@@ -1,5 +1,5 @@
-/* What an engine knows in this process, whatever its store: struct store_front (engine/store.h).
- * Private to engine/. */
+/* The front of an engine, the same for every store: struct store_front (engine/store.h). Private to
+ * engine/. */
 #pragma once
 
 #include "engine/store.h"

@@ -1,6 +1,6 @@
-/* The store's side of reads. What one writer can know of its rows makes them short: where nothing
- * was deleted, a row is one get, from the row cache or the store, and a scan of one partition may
- * read from a cached range. */
+/* The store's side of reads. The store has one writer and knows where nothing was deleted. There a
+ * row is one get, from the row cache or RocksDB, and a scan of one partition may read from a cached
+ * range. */
 #include "engine/local/read.h"
 
 #include "engine/local/eng.h"

@@ -40,6 +40,6 @@ void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const 
 bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part);
 /* All of the set are free again. Any thread. */
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);
-/* Of struct store_front (engine/store.h). */
+/* Members of struct store_front (engine/store.h). */
 bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot);
 void engi_ballot_moved(struct store *s, struct slice prefix);

@@ -28,7 +28,7 @@ struct mark { struct engi_table *table; uint16_t place; };
  * that no other commit is writing at that moment. */
 enum step { TO_WRITE, SHARED /* the commit shares its guard and writes it in this round */, WRITTEN };
 
-/* What the commit knows of a change, beside struct store_change. */
+/* The commit's own knowledge of a change, beside struct store_change. */
 struct write {
     uint64_t hash;           /* of the key */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */

@@ -112,8 +112,8 @@ static int add_conditions(struct partitions *p, const struct eng_batch *b, struc
     return 0;
 }
 
-/* What the results of the groups mean for the batch: KV_CHANGED only if no partition was written. A
- * batch of counters over several partitions is not atomic, as in Cassandra. */
+/* Returns the batch's result from those of its groups: KV_CHANGED only if no partition was written.
+ * A batch of counters over several partitions is not atomic, as in Cassandra. */
 static int take_results(const struct partitions *p, const struct eng_batch *b, struct err *e) {
     size_t n_changed = 0, n_written = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -124,8 +124,9 @@ static int take_results(const struct partitions *p, const struct eng_batch *b, s
     }
     if (n_changed && n_written)
         return err_set(e, ERR_WRITE_TIMEOUT,
-                       "Another server has written to %zu of the batch's %zu partitions at the same time; of the others, "
-                       "%zu were written", n_changed, p->n, n_written);
+                       "Another server has written to %zu of the batch's %zu partitions at the same time; "
+                       "of the others, %zu were written",
+                       n_changed, p->n, n_written);
     return n_changed ? KV_CHANGED : 0;
 }
 
@@ -152,7 +153,7 @@ int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
     int rc = logged ? log_key(&key, e) : 0;
     if (rc == 0 && logged) rc = log_batch(s, b, buf_slice(&key), e);
     if (rc == 0) rc = write_batch(s, b, &a, e);
-    /* What stays in the log is applied once more later. */
+    /* A batch that stays in the log is applied once more later. */
     if (rc == 0 && logged && unlog(s, buf_slice(&key)) < 0) rc = 0;
     arena_fini(&a);
     buf_fini(&key);

@@ -1,4 +1,5 @@
-/* What writers and readers leave to the store's thread (engine/rados/background.h). */
+/* The queue of work that writers and readers leave to the store's thread
+ * (engine/rados/background.h). */
 #pragma once
 
 #include "engine/rados/rados.h"

@@ -51,5 +51,5 @@ int omap_key_record(struct slice key, struct buf *record) MUST_CHECK;
 /* The part of a key in front of the operand id, with the end mark: equal for operands of one
  * record. */
 struct slice omap_key_record_part(struct slice key);
-/* What a partition's own key is for; 0: it is an operand's key. */
+/* Returns the purpose of a partition's own key; 0: it is an operand's key. */
 enum omap_partition_key omap_key_of_partition(struct slice key);

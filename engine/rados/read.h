@@ -17,5 +17,6 @@ struct read_result {
  * e says why. */
 int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
                    struct read_result *out, struct err *e) MUST_CHECK;
-/* Replaces a record's operands by their combination, unless somebody else does at the same time. */
+/* Replaces a record's operands by their combination, unless another client of the pool does so at
+ * the same time. */
 int read_fold(struct rados *s, struct slice key, struct err *e) MUST_CHECK;

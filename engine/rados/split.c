@@ -24,8 +24,8 @@ struct page {
 };
 typedef int (*page_fn)(void *arg, const struct page *page);
 
-/* Reads the keys of an object behind `start`, whatever its state. Of a page that ends within the
- * operands of a record all but that record is taken. `next` gets the key to go on behind. */
+/* Reads the keys of an object behind `start`, whatever its state. If the page ends within the
+ * operands of a record, that record is left to the next page. `next` gets the key to go on behind. */
 static int read_page(struct rados *s, const struct shard *sh, const char *start, struct arena *a, struct page *page,
                      struct buf *next, bool *more) {
     struct omap_read r = {.pool = &s->pool};
@@ -127,7 +127,7 @@ static int make_half(struct rados *s, const char *object) {
 struct half {
     char name[SHARD_NAME];
     uint64_t first;               /* its first position */
-    bool open;                    /* somebody has opened it: nothing is copied any more */
+    bool open;                    /* another process has opened it: nothing is copied any more */
     struct shard_counter counter; /* writer 0: what was copied */
     struct omap_write write;
     size_t write_bytes;
@@ -302,6 +302,6 @@ int split_await(struct rados *s, struct shard *sh) {
         struct timespec pause = {.tv_nsec = (PAUSE_FIRST_MS << i) * 1000000L};
         if (rc == 0 && state == SHARD_FROZEN) nanosleep(&pause, NULL);
     }
-    if (rc == 0 && state == SHARD_COPIED) return -EBADMSG; /* nobody is led to a half before it is open */
+    if (rc == 0 && state == SHARD_COPIED) return -EBADMSG; /* no client looks for a half before it is open */
     return rc;
 }

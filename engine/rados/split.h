@@ -6,9 +6,9 @@
  *   4. open the halves: [state copied -> open, the counters of what was copied].
  *   5. mark as split: [state frozen -> split, all else cleared].
  *
- * Q5. What is copied depends only on the frozen shard, and is not copied once a half is open. So
- * several processes may split the same shard at once, and anyone may continue where another has
- * died.
+ * Q5. The copied keys depend only on the frozen shard, and nothing is copied to a half once it is
+ * open. So several processes may split the same shard at once, and any process may continue the
+ * split of one that has died.
  */
 #pragma once
 

@@ -2,9 +2,8 @@
  *
  * Life of a group: its thread puts it in the queue of its shard. If no operation of this store on
  * the shard is under way, the thread sends one with all waiting groups; otherwise it waits. While
- * one operation is under way, later groups gather for the next. A shard that turns out to be frozen
- * is split by somebody: the thread waits for that, or completes the split, and the group moves to a
- * half.
+ * one operation is under way, later groups gather for the next. A frozen shard
+ * is being split: the thread waits for that, or completes the split, and the group moves to a half.
  */
 #pragma once
 
@@ -33,8 +32,9 @@ struct write_group {
     size_t n;
     const struct slice *expected; /* the partition's ballot as it was read, empty: none; NULL: no condition */
     struct slice ballot;          /* the new one, not empty; p NULL: it stays */
-    /* Of a group that removes operands: the partition's mark of removals as it was read with them,
-     * empty: none. So no operand is removed, and counted as removed, twice. NULL of other groups */
+    /* The partition's mark of removals, as it was read with the operands that the group removes;
+     * empty: none. So no operand is removed, and counted as removed, twice. NULL: the group removes
+     * none */
     const struct slice *removals;
     int result;                   /* 0, -1 or WRITE_CHANGED */
     /* The writer's: */

@@ -46,8 +46,8 @@ static int resolve(const struct store_value *v, const struct engi_dropped *dropp
     return visible;
 }
 
-/* What is known of a row before its own record is. A range deletion that the partition's deletion
- * covers does not count as a marker. */
+/* Fills in the part of a row that depends only on the deletions. A range deletion that the
+ * partition's deletion covers does not count as a marker. */
 static void take_deletions(const struct store_read *r, struct eng_row *row) {
     row->newest_ts = r->covered_ts;
     row->n_markers = (uint8_t)((r->partition_ts != ENG_NO_TS) + (r->covered_ts > r->partition_ts));

@@ -1,4 +1,4 @@
-/* What is done to whole files: ranges dropped, everything compacted, checkpoints. */
+/* Operations on whole files: dropping ranges, compacting everything, checkpoints. */
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
 

@@ -90,7 +90,7 @@ void measure_close(struct measure *m);
 void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out);
 /* The table by name; NULL: the schema has none. */
 const struct schema_table *measure_table(const struct measure *m, const char *keyspace, const char *name);
-/* What the inputs say of the table; NULL: nothing. */
+/* The workload that the inputs give for the table; NULL: none. */
 const struct workload_table *measure_input(const struct measure *m, const struct schema_table *t);
 /* "customer = 7 AND region = '7'": the key of the partition with that rank. */
 int measure_key(const struct measured *s, uint64_t rank, struct buf *out, struct err *e) MUST_CHECK;
