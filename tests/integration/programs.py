@@ -4,6 +4,7 @@ Run as a script it makes all of them: tools/test.sh does so beside the first ste
 """
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -195,18 +196,30 @@ def venv_program(name, program_name):
     return venv / "bin" / program_name
 
 
+@contextlib.contextmanager
+def one_installs():
+    """Debian's tools refuse to run beside each other."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / "packages.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def chromium():
     """The path of a browser; Debian's is installed when there is none."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found:
-        return found
-    with made_once(BUILD / "chromium", "Debian's"):
-        if not shutil.which("chromium"):
-            as_root = [] if os.geteuid() == 0 else ["sudo"]
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if not any(map(shutil.which, names)):
+        as_root = [] if os.geteuid() == 0 else ["sudo"]
+        with one_installs():
             run(*as_root, "apt-get", "update", "-qq")
             run(*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core")
-        (BUILD / "chromium").mkdir(exist_ok=True)
-    return shutil.which("chromium")
+    return next(filter(None, map(shutil.which, names)))
+
+
+def ceph():
+    """What tests/rados/cluster.py needs; Debian's packages are installed when they are missing."""
+    with one_installs():
+        run(sys.executable, HERE.parent / "rados" / "cluster.py", "install")
 
 
 class Conversation:
@@ -243,9 +256,11 @@ class Conversation:
 
 def main():
     os.nice(10)
-    for name, make in [("chromium", lambda name: chromium()), *((name, lambda name: venv_program(name, "python")) for name in VENVS), *((name, program) for name in PROGRAMS)]:
+    things = {"chromium": chromium, "ceph": ceph, **{name: functools.partial(venv_program, name, "python") for name in VENVS},
+              **{name: functools.partial(program, name) for name in PROGRAMS}}
+    for name, make in things.items():
         try:
-            make(name)
+            make()
             print("made", name, flush=True)
         except (ToolchainMissing, RuntimeError, subprocess.TimeoutExpired) as e:  # the test of it tries again, and says so
             print("not made:", name, e, flush=True)

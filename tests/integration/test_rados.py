@@ -1,6 +1,4 @@
 """Several servers on one pool of a Ceph cluster (--store rados), with one OSD in memory: the same rows and the same schema at each of them."""
-import os
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -9,6 +7,7 @@ import pytest
 from cassandra import InvalidRequest, WriteTimeout
 from cassandra.query import BatchStatement
 
+import programs
 from tally_server import Server, create_keyspace, eventually
 
 CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
@@ -18,9 +17,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"  # which has Ceph's module
 @pytest.fixture(scope="module")
 def ceph(tmp_path_factory):
     """The folder of a cluster."""
-    if not shutil.which("ceph-osd"):
-        give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        give_up("not run: Ceph's packages are not installed (tests/rados/cluster.py install)")
+    programs.ceph()
     folder = tmp_path_factory.mktemp("ceph")
     subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
     yield folder
