@@ -120,6 +120,9 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) {
     atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
 }
 
+/* The functions of the local store. */
+extern const struct store_ops engi_local_store;
+
 /* Calls fn for every key in [from, to); at NULL: now. */
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
                    int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,

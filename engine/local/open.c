@@ -119,7 +119,7 @@ int eng_compact(struct eng *eng, struct err *e) {
 
 /* ---- opening ---- */
 
-static const struct store_ops local_store = {
+const struct store_ops engi_local_store = {
     .offers = STORE_ONE_WRITER,
     .read = engi_read_row,
     .cursor_open = engi_read_cursor,
@@ -163,7 +163,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         free(eng);
         return NULL;
     }
-    eng->store = (struct store){.ops = &local_store, .front = &engi_front};
+    eng->store = (struct store){.ops = &engi_local_store, .front = &engi_front};
     eng->durability = o->durability;
     pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;

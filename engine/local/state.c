@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
+#include "engine/local/front.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
@@ -67,7 +68,8 @@ struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *
     o.block_cache_bytes = (size_t)8 << 20;
     if (folder_of(eng, name, path, e)) return NULL;
     struct eng *state = calloc(1, sizeof(*state));
-    if (!state) return err_nomem(e), NULL;
+    if (!state) return err_null(err_nomem(e));
+    state->store = (struct store){.ops = &engi_local_store, .front = &engi_front};
     if ((state->kv = kv_rocksdb_view(&o, path, e))) return state;
     free(state);
     return NULL;

@@ -12,7 +12,7 @@
 #include "base/murmur3.h"
 #include "engine/engine.h"
 
-enum { TABLE = 20, NOW = 1000, ENGINES = 2, THREADS = 4, PARTS = 3, ROWS = 6, COLUMNS = 2 };
+enum { TABLE = 20, NOW = 1000, ENGINES = 2, THREADS = 4, PARTS = 3, ROWS = 6, COLUMNS = 2, NAME = 32 };
 
 struct world {
     struct eng *eng[ENGINES];
@@ -72,7 +72,7 @@ struct counter {
     const char *failure;
 };
 
-static void marker_name(int thread, int i, char out[16]) { snprintf(out, 16, "m%d.%03d", thread, i); }
+static void marker_name(int thread, int i, char out[NAME]) { snprintf(out, NAME, "m%d.%03d", thread, i); }
 
 /* Each try adds one to a number, and in the same batch a row that names the try. */
 static void *add_ones(void *arg) {
@@ -84,7 +84,7 @@ static void *add_ones(void *arg) {
     for (int i = 0; i < TIMES && !c->failure; i++) {
         struct err e = {0};
         struct eng_row row;
-        char name[16];
+        char name[NAME];
         uint64_t seq;
         arena_reset(&a);
         marker_name(c->number, i, name);
@@ -132,7 +132,7 @@ static void test_each_conditional_write_is_decided_on_the_one_before(void **stat
         lost += c[i].lost;
         refused += c[i].refused;
         for (int k = 0; k < TIMES; k++) {
-            char name[16];
+            char name[NAME];
             marker_name(i, k, name);
             int there = get(w.eng[0], 0, name, &a, &row);
             assert_true(there >= c[i].acknowledged[k]); /* no acknowledged write is lost */
@@ -160,7 +160,7 @@ struct op {
     int64_t ts, value;
 };
 
-static void row_name(int r, char out[8]) { snprintf(out, 8, "r%d", r); }
+static void row_name(int r, char out[NAME]) { snprintf(out, NAME, "r%d", r); }
 
 struct writer {
     struct eng *eng;
@@ -172,7 +172,7 @@ struct writer {
 
 static int add_op(struct eng_batch *b, struct op *o, struct err *e) {
     struct eng_part part = part_of(o->p);
-    char from[8], to[8];
+    char from[NAME], to[NAME];
     struct eng_cell c = cell(o->column, o->ts, &o->value);
     struct eng_row row;
     row_name(o->from, from);
@@ -253,7 +253,7 @@ static void check(struct eng *eng, const struct writer *w) {
     arena_init(&a, 4096, 0);
     for (int p = 0; p < PARTS; p++)
         for (int r = 0; r < ROWS; r++) {
-            char name[8];
+            char name[NAME];
             struct eng_row row;
             row_name(r, name);
             int got = get(eng, p, name, &a, &row);
