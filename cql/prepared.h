@@ -27,7 +27,7 @@ struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace,
                                    struct err *e) MUST_CHECK;
 
-/* Forgets what a change of the schema (catalog_change_cb; arg: the cql_db) has made void. */
+/* Forgets what a change of the schema (a listener of the catalogue; arg: the cql_db) has made void. */
 void prepared_on_change(void *arg, const struct schema_change *change);
 
 /* Calls take for every statement with an id above after (16 bytes; NULL: all statements), in the

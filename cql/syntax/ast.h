@@ -1,7 +1,7 @@
 /* The syntax trees that the grammar builds: statements as the user wrote them, names unresolved, in
  * the arena of the parse.
  *
- * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it.
+ * Life: cql_parse makes one ast_stmt; analysis (select.c, modify_compile.c, stmt_<name>.c) reads it.
  * Identifiers are lower-cased unless they were quoted. The trees do not depend on the schema.
  */
 #pragma once

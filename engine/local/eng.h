@@ -40,6 +40,7 @@ struct engi_stripe {
     _Atomic(pthread_t) owner; /* 0: free; a thread; ENGI_STRIPE_OF_BATCH */
     uint32_t n_waiting;
     struct engi_ballot *ballots; /* the owner's, in a store with several writers */
+    bool ballots_lost;           /* there was no memory for one of them */
 };
 
 /* engine/local/reclaim.h */

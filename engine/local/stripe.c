@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "engine/local/eng.h"
 #include "engine/local/lock_order.h"
 #include "engine/rows/key.h"
@@ -116,13 +115,15 @@ struct engi_ballot {
     uint8_t prefix[];
 };
 
-/* If the ballot cannot be read, the result is one that no partition has, so that the commit fails. */
+/* If the ballot cannot be read or kept, the lock has one that no partition has, so that the commit
+ * fails. */
 static void read_ballot(struct eng *eng, const struct eng_part *part) {
     struct engi_stripe *s = &eng->stripes[stripe(part)];
     struct err e = {0};
     size_t n = ENGI_KEY_PREFIX_MIN + part->key.n;
     struct engi_ballot *b = malloc(sizeof(*b) + n + 1);
-    if (!b) log_fatal("there is no memory to lock a partition");
+    s->ballots_lost = s->ballots_lost || !b;
+    if (!b) return;
     *b = (struct engi_ballot){.next = s->ballots, .n = n};
     engi_key_row_write(b->prefix, part, ENG_STATIC, slice_of("", 0));
     if (engi_ballot_read(&eng->store, part, &b->ballot, &e)) b->ballot = UINT64_MAX;
@@ -135,6 +136,7 @@ static void forget_ballots(struct eng *eng, const struct eng_part *part) {
         s->ballots = b->next;
         free(b);
     }
+    s->ballots_lost = false;
 }
 
 static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
@@ -145,9 +147,12 @@ static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
 }
 
 bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot) {
-    const struct engi_ballot *b = find_ballot((struct eng *)s, prefix);
-    if (b) *ballot = b->ballot;
-    return b != NULL;
+    struct eng *eng = (struct eng *)s;
+    struct eng_part part = engi_prefix_part(prefix);
+    const struct engi_ballot *b = find_ballot(eng, prefix);
+    bool lost = !b && eng_holds(eng, &part) && eng->stripes[stripe(&part)].ballots_lost;
+    if (b || lost) *ballot = b ? b->ballot : UINT64_MAX;
+    return b || lost;
 }
 
 void engi_ballot_moved(struct store *s, struct slice prefix) {

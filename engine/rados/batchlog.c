@@ -1,7 +1,9 @@
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/omap_key.h"
@@ -20,7 +22,7 @@ struct ballots {
 
 struct partitions {
     struct write_change *changes; /* sorted by partition */
-    struct write_group *groups;
+    struct write_group *groups;  /* by prefix */
     size_t n;
 };
 
@@ -43,6 +45,11 @@ static int group_changes(struct partitions *p, size_t n, struct arena *a) {
         else p->groups[p->n++] = (struct write_group){.prefix = prefix, .changes = &p->changes[i], .n = 1};
     }
     return 0;
+}
+
+static int by_prefix(const void *a, const void *b) {
+    const struct write_group *x = a, *y = b;
+    return slice_cmp(x->prefix, y->prefix);
 }
 
 /* Whether a group of the batch touches several partitions. */
@@ -105,9 +112,11 @@ static int add_conditions(struct partitions *p, const struct eng_batch *b, struc
     struct ballots *ballots = ARENA_ARRAY(a, p->n, struct ballots);
     if (!ballots) return -1;
     for (size_t i = 0; i < b->n; i++) {
-        struct slice prefix = prefix_of(engi_change_key(b, &b->changes[i]));
-        for (size_t k = 0; b->changes[i].conditional && k < p->n; k++)
-            if (slice_eq(p->groups[k].prefix, prefix)) add_condition(&p->groups[k], &ballots[k], b->changes[i].ballot);
+        if (!b->changes[i].conditional) continue;
+        const struct write_group sought = {.prefix = prefix_of(engi_change_key(b, &b->changes[i]))};
+        struct write_group *g = bsearch(&sought, p->groups, p->n, sizeof(*g), by_prefix);
+        assert(g); /* each change is in a group */
+        add_condition(g, &ballots[g - p->groups], b->changes[i].ballot);
     }
     return 0;
 }
@@ -191,6 +200,29 @@ static int replay(struct rados *s, struct slice logged, struct arena *a, struct 
     return group_changes(&p, n, a) < 0 ? err_nomem(e) : write_groups(s, p.groups, p.n, e);
 }
 
+/* Applies the batches that are old enough. One that cannot be applied stays, and holds up no other;
+ * one that can never be is removed: its client was told. */
+static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t until, struct arena *a, size_t *n,
+                      struct err *e) {
+    int rc = 0;
+    for (size_t i = 0; i < pairs->n; i++) {
+        const struct omap_pair *p = &pairs->items[i];
+        struct err why = {0};
+        if (p->key.n != OMAP_SEQUENCE_DIGITS + RANDOM_DIGITS ||
+            omap_number_read(slice_of(p->key.p, OMAP_SEQUENCE_DIGITS)) > until)
+            continue;
+        if (replay(s, p->value, a, &why) == 0) {
+            *n += unlog(s, p->key) == 0;
+            continue;
+        }
+        if (why.code == ERR_INVALID && unlog(s, p->key) == 0)
+            log_warn("a batch that another server had left is dropped: %s", why.text);
+        *e = why;
+        rc = -1;
+    }
+    return rc;
+}
+
 int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     struct omap_read r = {.pool = &s->pool};
     struct omap_pairs pairs = {0};
@@ -202,15 +234,8 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     int rc = omap_read_run(&r, OBJECT);
     if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
     omap_read_fini(&r);
-    rc = rc < 0 && rc != -ENOENT ? pool_error(e, rc, POOL_READS, OBJECT) : 0;
-    for (size_t i = 0; rc == 0 && i < pairs.n; i++) {
-        const struct omap_pair *p = &pairs.items[i];
-        if (p->key.n != OMAP_SEQUENCE_DIGITS + RANDOM_DIGITS ||
-            omap_number_read(slice_of(p->key.p, OMAP_SEQUENCE_DIGITS)) > until)
-            continue;
-        rc = replay(s, p->value, &a, e);
-        if (rc == 0 && unlog(s, p->key) == 0) ++*n;
-    }
+    if (rc < 0 && rc != -ENOENT) rc = pool_error(e, rc, POOL_READS, OBJECT);
+    else rc = replay_old(s, &pairs, until, &a, n, e);
     omap_pairs_fini(&pairs);
     arena_fini(&a);
     return rc;

@@ -67,10 +67,18 @@ struct kv_iter *iter_of_records(const struct record *records, size_t n, struct e
     return &l->it;
 }
 
+/* Reads the whole range, because a pool has no order downwards. */
 static int take_all(struct list_iter *l, struct cursor *c, struct err *e) {
     const struct record *r;
+    size_t bytes = 0;
     int got;
     while ((got = cursor_next(c, &r, e)) == 1) {
+        bytes += r->key.n + r->value.n;
+        if (bytes > ITER_BACKWARDS_MAX)
+            return err_set(e, ERR_READ_FAILURE,
+                           "This store reads a partition downwards in memory, and the rows take more than %d MiB: ask for "
+                           "fewer with conditions on the clustering columns, or read in the table's own order",
+                           ITER_BACKWARDS_MAX >> 20);
         struct record copy = {.key = arena_dup(&l->arena, r->key), .value = arena_dup(&l->arena, r->value)};
         if (!copy.key.p || !copy.value.p || array_room(&l->owned, l->n, &l->cap, sizeof(copy)) < 0) return err_nomem(e);
         l->owned[l->n++] = copy;

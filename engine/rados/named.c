@@ -26,7 +26,7 @@ static struct slice stored_value(struct arena *a, struct slice value) {
     return arena_take(a, &b);
 }
 
-static void add_change(struct omap_write *w, struct arena *a, const struct named_change *c) {
+static void add_change(struct omap_write *w, struct arena *a, const struct eng_meta_change *c) {
     struct slice key = stored_key(a, c->key), value = stored_value(a, c->value), expected = slice_of("", 0);
     if (c->conditional && c->expected) expected = stored_value(a, *c->expected);
     if (!key.p || !value.p || !expected.p) {
@@ -38,18 +38,18 @@ static void add_change(struct omap_write *w, struct arena *a, const struct named
     else omap_write_set(w, key, value);
 }
 
-int named_write(struct rados *s, size_t n, const struct named_change *changes, struct err *e) {
+int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct omap_write w = {.creates = true};
     struct arena a;
     uint8_t generation[GENERATION_BYTES];
     if (random_bytes(generation, sizeof(generation), e) < 0) return -1;
     arena_init(&a, CHUNK, 0);
-    for (size_t i = 0; i < n; i++) add_change(&w, &a, &changes[i]);
+    for (uint32_t i = 0; i < n; i++) add_change(&w, &a, &changes[i]);
     omap_write_set(&w, slice_str(GENERATION), slice_of(generation, sizeof(generation)));
     int rc = omap_write_run(&w, &s->pool, OBJECT);
     omap_write_fini(&w);
     arena_fini(&a);
-    if (rc == -ECANCELED) return NAMED_CHANGED;
+    if (rc == -ECANCELED) return ENG_CHANGED;
     if (rc < 0) return pool_error(e, rc, POOL_WRITES, OBJECT);
     /* A watcher that does not answer looks by itself, so the result says nothing. */
     char *reply = NULL;
@@ -92,7 +92,7 @@ static int read_all(struct rados *s, const char *prefix, struct arena *a, struct
     return rc;
 }
 
-static int each_pair(const struct omap_pairs *pairs, named_fn fn, void *arg, struct err *e) {
+static int each_pair(const struct omap_pairs *pairs, eng_meta_fn fn, void *arg, struct err *e) {
     struct buf name;
     int rc = 0;
     buf_init(&name, 0);
@@ -107,7 +107,7 @@ static int each_pair(const struct omap_pairs *pairs, named_fn fn, void *arg, str
     return rc;
 }
 
-int named_scan(struct rados *s, struct slice prefix, named_fn fn, void *arg, struct err *e) {
+int named_scan(struct rados *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
     struct arena a;
     struct omap_pairs pairs = {0};
     int rc = -EAGAIN;
@@ -129,7 +129,7 @@ int named_scan(struct rados *s, struct slice prefix, named_fn fn, void *arg, str
 
 struct named_watch {
     struct rados *s;
-    named_notice_fn fn;
+    eng_notice_fn fn;
     void *arg;
     uint64_t cookie;
     bool watches; /* the cluster will notify */
@@ -205,7 +205,7 @@ static int make_object(struct rados *s) {
     return rc;
 }
 
-struct named_watch *named_watch_start(struct rados *s, named_notice_fn fn, void *arg, struct err *e) {
+struct named_watch *named_watch_start(struct rados *s, eng_notice_fn fn, void *arg, struct err *e) {
     struct named_watch *w = calloc(1, sizeof(*w));
     if (!w) return err_null(err_nomem(e));
     *w = (struct named_watch){.s = s, .fn = fn, .arg = arg};

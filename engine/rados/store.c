@@ -99,17 +99,7 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
 /* ---- named records, tables ---- */
 
 static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
-    struct named_change *named = calloc(n + 1, sizeof(*named));
-    if (!named) return err_nomem(e);
-    for (uint32_t i = 0; i < n; i++)
-        named[i] = (struct named_change){.key = changes[i].key,
-                                         .value = changes[i].value,
-                                         .deleted = changes[i].deleted,
-                                         .conditional = changes[i].conditional,
-                                         .expected = changes[i].expected};
-    int rc = named_write(rados_of(s), n, named, e);
-    free(named);
-    return rc == NAMED_CHANGED ? ENG_CHANGED : rc;
+    return named_write(rados_of(s), n, changes, e);
 }
 
 static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {

@@ -193,12 +193,19 @@ static bool is_full(const struct rados *s, const struct shard *sh) {
     return keys_of(sh) >= s->o.max_keys || bytes_of(sh) >= s->o.max_bytes;
 }
 
+/* Whether the operation only makes room: it combines or removes operands. */
+static bool only_removes(const struct batch *b) {
+    for (const struct write_group *g = b->groups; g; g = g->next)
+        if (!g->removals) return false;
+    return true;
+}
+
 static int batch_send(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
     int rc = 0;
     /* Only the thread whose operation is under way touches the counters. */
     if (!sh->known || ++sh->since_read > HEAD_EVERY || is_full(s, sh)) rc = learn(s, sh);
-    if (rc == 0 && is_full(s, sh)) rc = TOO_FULL;
+    if (rc == 0 && is_full(s, sh) && !only_removes(b)) rc = TOO_FULL;
     if (rc < 0) return rc;
     b->counter = sh->own;
     if ((rc = build(b)) < 0) return rc;

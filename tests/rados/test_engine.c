@@ -10,6 +10,7 @@
 #include "base/murmur3.h"
 #include "engine/engine.h"
 #include "engine/rados/batchlog.h"
+#include "engine/rados/omap_key.h"
 #include "engine/rados/store.h"
 #include "engine/rados/write.h"
 #include "harness.h"
@@ -284,6 +285,81 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     compare_table(p);
 }
 
+/* A record in front of it that nobody can read holds it up as little. */
+static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
+    struct pair *p = *state;
+    struct rados *r = store_rados(p->other);
+    struct statement s[2];
+    struct omap_write damaged = {.creates = true}, gone = {0};
+    struct buf key;
+    size_t n;
+    buf_init(&key, 0);
+    omap_key_number(&key, 1, OMAP_SEQUENCE_DIGITS);
+    omap_key_number(&key, 1, 6);
+    omap_write_set(&damaged, buf_slice(&key), slice_str("damaged"));
+    assert_int_equal(omap_write_run(&damaged, &r->pool, "batches"), 0);
+    for (int i = 0; i < 2; i++) do
+            draw_statement(p, &s[i]);
+        while (s[i].kind < 4);
+    commit(p, p->local, s, 2, true);
+    struct eng_batch *b = eng_batch_new(p->rados);
+    for (int i = 0; i < 2; i++) add(p, b, &s[i]);
+    assert_int_equal(batchlog_record(store_rados(p->rados), b, &p->e), 0);
+    eng_batch_free(b);
+    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), -1);
+    assert_non_null(strstr(p->e.text, "damaged"));
+    assert_int_equal(n, 1);
+    err_clear(&p->e);
+    compare_table(p);
+    omap_write_remove(&gone, buf_slice(&key));
+    assert_int_equal(omap_write_run(&gone, &r->pool, "batches"), 0);
+    omap_write_fini(&damaged);
+    omap_write_fini(&gone);
+    buf_fini(&key);
+}
+
+/* Scans a partition to its end. The number of rows, or -1. */
+static int scan_all(struct pair *p, const struct eng_part *part, bool reverse) {
+    struct eng_scan_spec spec = {.table = part->table, .part = part, .reverse = reverse, .rows = true, .now = NOW};
+    struct eng_item item;
+    int n = 0, got = -1;
+    struct eng_scan *scan = eng_scan_open(p->rados, ENG_TIER_ANY, &spec, NULL, &p->e);
+    while (scan && (got = eng_scan_next(scan, &item, &p->e)) == 1) n += item.kind == ENG_ITEM_ROW;
+    eng_scan_close(scan);
+    return got ? -1 : n;
+}
+
+/* The memory of a read downwards is bounded. Upwards the same partition is read, and others downwards. */
+static void test_a_partition_that_is_too_large_to_be_read_downwards_is_refused(void **state) {
+    enum { ROWS = 66, BYTES = 1 << 20 };
+    struct pair *p = *state;
+    static char value[BYTES];
+    for (uint32_t number = 0; number < 2; number++) {
+        struct eng_part part = part_of(p, number);
+        for (int i = 0; i < (number ? 3 : ROWS); i++) {
+            char ck[8];
+            uint64_t seq;
+            struct eng_row row;
+            struct eng_cell cell = {.ts = 1, .expiry = ENG_NO_EXPIRY, .value = slice_of(value, BYTES)};
+            struct eng_batch *b = eng_batch_new(p->rados);
+            snprintf(ck, sizeof(ck), "%02d", i);
+            eng_row_init(&row, ENG_ROW, slice_str(ck));
+            row.cells = &cell;
+            row.n_cells = 1;
+            assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+            assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+            eng_batch_free(b);
+        }
+    }
+    struct eng_part large = part_of(p, 0);
+    assert_int_equal(scan_all(p, &large, false), ROWS);
+    assert_int_equal(scan_all(p, &large, true), -1);
+    assert_int_equal(p->e.code, ERR_READ_FAILURE);
+    err_clear(&p->e);
+    struct eng_part small = part_of(p, 1);
+    assert_int_equal(scan_all(p, &small, true), 3);
+}
+
 /* Writes a row to a partition, or to two, of which this thread has the locks. */
 static int write_locked(struct pair *p, struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
     struct eng_row row;
@@ -328,6 +404,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_partition_that_is_too_large_to_be_read_downwards_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,6 +461,21 @@ static void test_one_partition_is_not_split_and_is_refused_when_too_large(void *
     assert_int_equal(count_rows(w, w->other, w->table), 150);
 }
 
+/* A full shard takes no operand, but operands are combined there, and then it takes some again. Another table is not
+ * concerned. */
+static void test_a_full_shard_is_relieved_by_folding(void **state) {
+    struct world *w = *state;
+    w->s->o.max_keys = 50;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < 100; i++)
+        rc = harness_append(w->s, w->table, 1, &(uint32_t){i % 10}, 1, i, &w->e);
+    assert_int_equal(rc, -1);
+    assert_int_equal(harness_append(w->s, harness_table(), 1, &(uint32_t){1}, 1, 1, &w->e), 0);
+    for (uint32_t row = 0; row < 10; row++) assert_int_equal(read_fold(w->s, key_of_row(w, 1, row), &w->e), 0);
+    assert_int_equal(harness_append(w->s, w->table, 1, &(uint32_t){3}, 1, 1000, &w->e), 0);
+    assert_int_equal(count_rows(w, w->other, w->table), 10);
+}
+
 static void test_writes_with_many_groups_reach_every_shard(void **state) {
     struct world *w = *state;
     enum { GROUPS = 300 };
@@ -535,7 +550,7 @@ static void test_halves_without_a_root_are_dropped(void **state) {
 
 static int put_if(struct world *w, struct rados *s, const char *key, const char *value, const char *expected) {
     struct slice seen = slice_str(expected ? expected : "");
-    struct named_change c = {
+    struct eng_meta_change c = {
         .key = slice_str(key), .value = slice_str(value), .conditional = true, .expected = expected ? &seen : NULL};
     return named_write(s, 1, &c, &w->e);
 }
@@ -555,11 +570,11 @@ static void assert_named(struct world *w, const char *prefix, const char *expect
 
 static void test_named_records_change_on_conditions(void **state) {
     struct world *w = *state;
-    struct named_change two[] = {{.key = slice_str("test/a2"), .deleted = true},
+    struct eng_meta_change two[] = {{.key = slice_str("test/a2"), .deleted = true},
                                  {.key = slice_str("test/a3"), .value = slice_str("z"), .conditional = true}};
     assert_int_equal(put_if(w, w->s, "test/a1", "", NULL), 0);
-    assert_int_equal(put_if(w, w->other, "test/a1", "y", NULL), NAMED_CHANGED); /* an empty value is there */
-    assert_int_equal(put_if(w, w->other, "test/a1", "y", "x"), NAMED_CHANGED);
+    assert_int_equal(put_if(w, w->other, "test/a1", "y", NULL), ENG_CHANGED); /* an empty value is there */
+    assert_int_equal(put_if(w, w->other, "test/a1", "y", "x"), ENG_CHANGED);
     assert_int_equal(put_if(w, w->other, "test/a1", "y", ""), 0);
     assert_int_equal(put_if(w, w->s, "test/a2", "2", NULL), 0);
     assert_int_equal(put_if(w, w->s, "test/b", "3", NULL), 0);
@@ -568,9 +583,9 @@ static void test_named_records_change_on_conditions(void **state) {
     assert_named(w, "test/", "test/a1=y test/a2=2 test/b=3 ");
     assert_int_equal(named_write(w->s, 2, two, &w->e), 0);
     assert_named(w, "test/a", "test/a1=y test/a3=z ");
-    assert_int_equal(named_write(w->s, 2, two, &w->e), NAMED_CHANGED);
+    assert_int_equal(named_write(w->s, 2, two, &w->e), ENG_CHANGED);
     for (int i = 0; i < 4; i++) {
-        struct named_change gone = {.key = slice_str((const char *[]){"test/a1", "test/a2", "test/a3", "test/b"}[i]),
+        struct eng_meta_change gone = {.key = slice_str((const char *[]){"test/a1", "test/a2", "test/a3", "test/b"}[i]),
                                     .deleted = true};
         assert_int_equal(named_write(w->s, 1, &gone, &w->e), 0);
     }
@@ -596,7 +611,7 @@ static void test_a_watcher_is_told_of_changes(void **state) {
     struct named_watch *watch = named_watch_start(w->other, ring, &b, &w->e);
     assert_non_null(watch);
     for (int i = 0; i < 5; i++) {
-        struct named_change c = {.key = slice_str("watched"), .deleted = true};
+        struct eng_meta_change c = {.key = slice_str("watched"), .deleted = true};
         pthread_mutex_lock(&b.lock);
         b.rung = 0;
         pthread_mutex_unlock(&b.lock);
@@ -626,6 +641,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_split_that_was_left_is_completed_by_the_next_writer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_late_copy_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_partition_is_not_split_and_is_refused_when_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_shard_is_relieved_by_folding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_writes_with_many_groups_reach_every_shard, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_no_object, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_halves_without_a_root_are_dropped, setup, teardown),

@@ -115,7 +115,7 @@ void world_free(struct world *w) {
     free(w);
 }
 
-/* ---- one request, as native_protocol/sequence.c has it ---- */
+/* ---- one request, as native_protocol/dispatch.c has it ---- */
 
 static bool is_eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
 
