@@ -76,8 +76,8 @@ static int take_all(struct list_iter *l, struct cursor *c, struct err *e) {
         bytes += r->key.n + r->value.n;
         if (bytes > ITER_BACKWARDS_MAX)
             return err_set(e, ERR_READ_FAILURE,
-                           "This store reads a partition downwards in memory, and the rows take more than %d MiB: ask for "
-                           "fewer with conditions on the clustering columns, or read in the table's own order",
+                           "This store reads a partition downwards in memory, and the rows take more than %d MiB: ask "
+                           "for fewer with conditions on the clustering columns, or read in the table's own order",
                            ITER_BACKWARDS_MAX >> 20);
         struct record copy = {.key = arena_dup(&l->arena, r->key), .value = arena_dup(&l->arena, r->value)};
         if (!copy.key.p || !copy.value.p || array_room(&l->owned, l->n, &l->cap, sizeof(copy)) < 0) return err_nomem(e);

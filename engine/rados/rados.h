@@ -11,7 +11,7 @@ typedef int (*rados_merge_fn)(struct slice a, struct slice b, struct buf *out);
 enum {
     RADOS_SPLIT_KEYS = 4000,      /* a shard with more keys, */
     RADOS_SPLIT_BYTES = 4 << 20, /* or bytes, splits; an OSD recovers an object as a whole, while writes to it wait */
-    RADOS_MAX_KEYS = 150000, /* a shard of one large partition takes no more operands; Ceph warns from 200,000 keys on, */
+    RADOS_MAX_KEYS = 150000, /* a shard of one partition takes no more operands; Ceph warns from 200,000 keys on, */
     RADOS_MAX_BYTES = 768 << 20, /* and from 1 GiB on */
 };
 

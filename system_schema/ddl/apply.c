@@ -1,6 +1,7 @@
 /* Checks one DDL statement against the current state, records it and begins the change. */
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/fault.h"
 #include "base/name_tree.h"
@@ -560,19 +561,37 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
 
 enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
 
-int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
-              struct err *e) {
+/* Decides and records the change once. *overtaken: it failed because another server has changed the
+ * schema meanwhile. */
+static int apply_once(struct ddl *d, const struct catalog_change *change, struct schema_change *out,
+                      uint32_t *unfinished, bool *overtaken, struct err *e) {
     struct apply a = {.ddl = d, .objects = d->objects, .change = change, .err = e};
     if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
     if (atomic_load(&d->objects->stale)) ddl_move(d); /* reads the records again */
     pthread_mutex_lock(&d->objects->lock);
+    d->objects->overtaken = false;
     notices_await_name(d->objects, change->keyspace, change->name);
     int rc = notices_reserve(d->objects, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
+    *overtaken = rc < 0 && d->objects->overtaken;
     pthread_mutex_unlock(&d->objects->lock);
     notices_deliver(d->objects, a.told);
     arena_fini(&a.arena);
+    return rc;
+}
+
+int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
+              struct err *e) {
+    enum { TRIES = 20, PAUSE_MS = 10 };
+    bool overtaken;
+    int rc = apply_once(d, change, out, unfinished, &overtaken, e);
+    for (int i = 1; overtaken && i < TRIES; i++) {
+        /* the records cannot be read again while an object is freed */
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+        err_clear(e);
+        rc = apply_once(d, change, out, unfinished, &overtaken, e);
+    }
     return rc;
 }
 

@@ -12,7 +12,8 @@
  *     both. The lock of saved keyspaces (recovery/saved.c) is taken after it, too.
  * C3. Records of objects change only by objects_write, which advances the catalogue's version on
  *     the condition that it is the version of the entries in memory. So of two servers on one store
- *     that change the schema at the same time one fails, whatever objects the two change.
+ *     that change the schema at the same time one fails, whatever objects the two change. It reads
+ *     the records again, and decides the statement anew (ddl_apply).
  */
 #pragma once
 
@@ -116,6 +117,7 @@ struct objects {
     uint32_t next_id;
     uint64_t version;   /* of the records that the entries were read from or written to; 0: none */
     atomic_bool stale;  /* the records may differ from the entries, and are to be read again. Any thread sets it */
+    bool overtaken;     /* the last write of records failed because another server has changed them */
     uint32_t type_depth;              /* nesting of the user types being decoded */
     uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
     uint32_t n_set_aside;             /* records that could not be read at the start */
@@ -176,7 +178,8 @@ static inline bool entry_lives_in(const struct entry *x, uint32_t keyspace_id) {
 /* ---- publish.c: the record and the snapshot ---- */
 
 /* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
- * ERR_OVERLOADED: another server has changed the schema since the entries were read. */
+ * ERR_OVERLOADED, and overtaken is set: another server has changed the schema since the entries were
+ * read. */
 int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 /* Durable when it returns. Checks R1 (record.h) before it writes the record. */
 int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;

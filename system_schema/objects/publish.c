@@ -21,6 +21,7 @@ int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *c
                                       .conditional = true,
                                       .expected = o->version ? &expected : NULL};
     int rc = eng_meta_write(o->eng, n + 1, all, e);
+    o->overtaken = rc == ENG_CHANGED;
     free(all);
     if (rc == 0) {
         o->version++;

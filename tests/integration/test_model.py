@@ -96,6 +96,7 @@ class Watcher:
 
 class Run:
     """One table on a server and in a model."""
+    DISTURBANCES = ["time", "time", "flush", "alter", "truncate", "neighbour", "stop", "kill"]
 
     def __init__(self, server, seed, model=cql_model.Table):
         self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model{seed}.t{seed}"
@@ -420,7 +421,7 @@ class Run:
     # what happens beside
 
     def disturb(self):
-        what = self.rng.choice(["time", "time", "flush", "alter", "truncate", "neighbour", "stop", "kill"])
+        what = self.rng.choice(self.DISTURBANCES)
         if what == "time":
             self.clock(self.rng.choice([1, 4, 20]))
         elif what == "alter":
@@ -477,6 +478,10 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
         watcher.end()
     assert watcher.answered > steps / 2
     server.stop()
+
+
+def run_and_verify(server, *args, **kwargs):
+    run(server, *args, **kwargs)
     command = [TALLY, "verify", "--data-dir", server.folder / "data"]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert looked.returncode == 0, looked.stdout
@@ -485,7 +490,7 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
 @pytest.mark.parametrize("mode, seed", [("cassandra", 1), ("cassandra", 2), ("keyspaces", 3)])
 def test_server_holds_what_the_model_holds(new_server, mode, seed):
     server = new_server("--mode", mode, *FLAGS)
-    run(server, seed, 900)
+    run_and_verify(server, seed, 900)
 
 
 class AppliedTwice(Run):

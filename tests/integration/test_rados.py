@@ -8,6 +8,7 @@ from cassandra import InvalidRequest, WriteTimeout
 from cassandra.query import BatchStatement
 
 import programs
+import test_model
 from tally_server import Server, create_keyspace, eventually
 
 CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
@@ -176,6 +177,21 @@ def test_an_osd_that_hangs_delays_writes_and_loses_none(sessions, ceph):
         future.result()
     for p in range(600, 650):
         assert b.execute("SELECT v FROM ks.t WHERE p = %s AND c = 1", (p,)).one().v == "delayed"
+
+
+class OnCluster(test_model.Run):
+    """Without saved states, which the store does not offer."""
+    DISTURBANCES = [d for d in test_model.Run.DISTURBANCES if d != "flush"]
+
+
+@pytest.mark.parametrize("mode, seed", [("cassandra", 21), ("keyspaces", 22)])
+def test_the_cluster_holds_what_the_model_holds(servers, ceph, tmp_path, mode, seed):
+    """Random statements of every kind, faults, pages, changes of the schema and kills, as test_model.py has them, beside two other servers."""
+    server = Server(tmp_path, "--mode", mode, *test_model.FLAGS, *flags(ceph)).start()
+    try:
+        test_model.run(server, seed, 300, as_=OnCluster)
+    finally:
+        server.kill9()
 
 
 def test_what_the_store_does_not_offer_is_refused(sessions):

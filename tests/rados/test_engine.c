@@ -330,7 +330,7 @@ static int scan_all(struct pair *p, const struct eng_part *part, bool reverse) {
 }
 
 /* The memory of a read downwards is bounded. Upwards the same partition is read, and others downwards. */
-static void test_a_partition_that_is_too_large_to_be_read_downwards_is_refused(void **state) {
+static void test_a_partition_too_large_to_be_read_downwards_is_refused(void **state) {
     enum { ROWS = 66, BYTES = 1 << 20 };
     struct pair *p = *state;
     static char value[BYTES];
@@ -405,7 +405,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_partition_that_is_too_large_to_be_read_downwards_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_partition_too_large_to_be_read_downwards_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
