@@ -1,6 +1,42 @@
+#include <assert.h>
 #include <errno.h>
 
 #include "engine/rados/head.h"
+#include "engine/rados/omap_key.h"
+
+#define DROPPED "dropped"
+enum { TABLE_DIGITS = 5 };
+
+int head_note_drop(struct rados *s, uint32_t table) {
+    struct omap_write w = {.creates = true};
+    struct buf key;
+    buf_init(&key, 0);
+    omap_key_number(&key, table, TABLE_DIGITS);
+    omap_write_set(&w, buf_slice(&key), slice_str("d"));
+    int rc = buf_failed(&key) ? -ENOMEM : omap_write_run(&w, &s->pool, DROPPED);
+    omap_write_fini(&w);
+    buf_fini(&key);
+    return rc;
+}
+
+/* 1: the table was dropped, 0, or a negative error number. */
+static int was_dropped(struct rados *s, uint32_t table, struct arena *a) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs found = {0};
+    struct buf key;
+    buf_init(&key, 0);
+    omap_key_number(&key, table, TABLE_DIGITS);
+    buf_u8(&key, 0);
+    if (buf_failed(&key)) return -ENOMEM;
+    omap_read_add(&r, "", (const char *)key.p, 1); /* all keys have as many digits */
+    int rc = omap_read_run(&r, DROPPED);
+    if (rc == 0 && omap_read_take(&r, 0, a, &found) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = found.n > 0;
+    omap_read_fini(&r);
+    omap_pairs_fini(&found);
+    buf_fini(&key);
+    return rc == -ENOENT ? 0 : rc;
+}
 
 static int read_once(struct rados *s, const struct shard *sh, struct arena *a, struct shard_head *head) {
     struct omap_read r = {.pool = &s->pool};
@@ -25,6 +61,10 @@ static int make_root(struct rados *s, const struct shard *sh) {
 int head_read(struct rados *s, const struct shard *sh, bool creates, struct arena *a, struct shard_head *head) {
     int rc = read_once(s, sh, a, head);
     if (rc != -ENOENT || !creates || sh->id.depth) return rc;
+    if ((rc = was_dropped(s, sh->id.table, a)) != 0) return rc < 0 ? rc : -ENOENT;
     if ((rc = make_root(s, sh)) < 0) return rc;
-    return read_once(s, sh, a, head);
+    if ((rc = was_dropped(s, sh->id.table, a)) == 0) return read_once(s, sh, a, head);
+    assert(!sh->id.depth); /* Q6: only a root is made, and removed again */
+    if (rc > 0 && (rc = s->pool.lib->remove(s->pool.io, sh->name)) == 0) rc = -ENOENT;
+    return rc;
 }

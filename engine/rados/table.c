@@ -68,7 +68,8 @@ int table_drop(struct rados *s, uint32_t table, struct err *e) {
     struct shard *sh = shard_map_get(&s->shards, &root);
     if (!sh) return err_nomem(e);
     arena_init(&a, 1 << 10, 0);
-    int rc = head_read(s, sh, false, &a, &head);
+    int rc = head_note_drop(s, table);
+    if (rc == 0) rc = head_read(s, sh, false, &a, &head);
     arena_fini(&a);
     /* Without a root there may be halves that a late split has made. */
     if (rc == -ENOENT) rc = each_object(s, remove_orphan, &(struct orphans){.s = s, .table = table});

@@ -4,9 +4,8 @@
 #include "engine/rados/rados.h"
 
 /* Removes all objects of a table. The smallest shards go first, so that a drop that was cut short
- * finds the rest when it runs again. A write meanwhile fails, or makes the table's first object
- * again; so an id is not used again, and a table that table_each still names is dropped again.
- * Blocking, long. */
+ * finds the rest when it runs again. A write meanwhile or later fails (Q6 in head.h), and the id
+ * cannot be used again. Blocking, long. */
 int table_drop(struct rados *s, uint32_t table, struct err *e) MUST_CHECK;
 /* Keys and bytes of a table, as its shards count them. */
 int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) MUST_CHECK;

@@ -539,6 +539,7 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
         compat_refuse(&a->compat, REFUSE_CONCURRENT_DDL, a->err, QUOTA_CONCURRENT_DDL))
         return -1;
     int rc = checks[ch->op](a);
+    *unfinished = a->awaits;
     if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
     if (rc != BEGUN) return rc;
     struct entry *x = a->subject;
@@ -599,7 +600,8 @@ int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) {
     struct objects *o = d->objects;
     pthread_mutex_lock(&o->lock);
     const struct entry *x = entry_by_id(o, unfinished);
-    bool goes_on = (x && entry_is_pending(x)) || notices_name_object(o, unfinished); /* N2 */
+    bool freed = !x || !entry_is_gone(x) || !eng_is_remote(o->eng);
+    bool goes_on = !freed || (x && entry_is_pending(x)) || notices_name_object(o, unfinished); /* N2 */
     int rc = goes_on ? 1 : 0;
     for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
         if (d->failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", d->failures[i].words);

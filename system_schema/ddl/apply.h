@@ -17,6 +17,7 @@ struct apply {
     enum schema_change_kind kind;
     enum schema_status from; /* of the subject, when it is not new */
     uint64_t told; /* number of the statement's newest notice; 0: none */
+    uint32_t awaits; /* an entry whose rows must be freed before the statement is answered; 0: none */
     struct err *err;
 };
 

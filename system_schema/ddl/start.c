@@ -178,7 +178,8 @@ void ddl_look_again(struct ddl *d) {
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
     if (!atomic_exchange(&d->objects->stale, false)) return;
+    d->objects->overtaken = false;
     if (reload(d, read_objects, &e) == 0) return;
-    log_error("catalog: what another server has changed cannot be read: %s", e.text);
+    if (!d->objects->overtaken) log_error("catalog: what another server has changed cannot be read: %s", e.text);
     atomic_store(&d->objects->stale, true);
 }

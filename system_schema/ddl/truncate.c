@@ -4,6 +4,10 @@
  * The old storage id is recorded first, in a record of a DELETED table, so that a stop does not
  * leak it; it is freed as a dropped table is. After a stop between the two records the table still
  * has the old id; the next start gives it a new one (truncate_resume).
+ *
+ * Where several servers share a remote store, another one may not know the new id yet. So the
+ * statement is answered when the old rows are freed: from then on the store refuses writes to the
+ * old id, and no write that is acknowledged after the answer is lost.
  */
 #include "base/fault.h"
 #include "base/log.h"
@@ -52,7 +56,9 @@ int apply_truncate_table(struct apply *a) {
         return -1;
     }
     entry_touch(a->objects, x);
-    y->due_us = clock_mono_us(a->objects->clock) + last_writers_us;
+    bool remote = eng_is_remote(a->objects->eng);
+    if (remote) a->awaits = y->id;
+    y->due_us = clock_mono_us(a->objects->clock) + (remote ? 0 : last_writers_us);
     int rc = objects_publish(a->objects, a->err);
     table_tell_engine(a->objects, x);
     pthread_cond_broadcast(&a->objects->moved);

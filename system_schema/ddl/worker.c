@@ -176,10 +176,12 @@ static bool free_one(struct ddl *d, int64_t now) {
         x->due_us = now + pinned_us;
         return true;
     }
+    o->overtaken = false;
     if (rc == 0) rc = entry_erase(o, x, &e);
     if (rc) {
-        log_error("catalog: %s is not freed yet: %s", x->name, e.text);
-        x->due_us = now + retry_us;
+        bool overtaken = o->overtaken; /* the records are read again first, and say whether it is freed */
+        if (!overtaken) log_error("catalog: %s is not freed yet: %s", x->name, e.text);
+        x->due_us = now + (overtaken ? pinned_us : retry_us);
         return true;
     }
     fault_dies(FAULT_DDL);

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cassandra import InvalidRequest, WriteTimeout
+from cassandra.cluster import NoHostAvailable
 from cassandra.query import BatchStatement
 
 import programs
@@ -133,6 +134,24 @@ def test_a_logged_batch_over_partitions_is_whole(sessions):
     a.execute(batch)
     for p in range(400, 410):
         assert b.execute("SELECT v FROM ks.t WHERE p = %s AND c = 1", (p,)).one().v == "batch"
+
+
+def test_a_write_after_a_truncate_at_another_server_is_there_or_refused(sessions):
+    """The other server may not know yet that the table has new objects."""
+    a, b = sessions
+    table(a, b, "emptied", "p int PRIMARY KEY")
+    table(a, b, "innocent", "p int PRIMARY KEY")
+    for p in range(25):
+        a.execute("TRUNCATE ks.emptied")
+        try:
+            b.execute("INSERT INTO ks.emptied (p) VALUES (%s)", (p,))
+            expected = [p]
+        except (InvalidRequest, NoHostAvailable) as e:  # the driver's word for a server error
+            assert "dropped or" in str(e)
+            expected = []
+        b.execute("INSERT INTO ks.innocent (p) VALUES (%s)", (p,))
+        assert [r.p for r in a.execute("SELECT p FROM ks.emptied")] == expected
+    assert len(list(a.execute("SELECT p FROM ks.innocent"))) == 25
 
 
 def test_the_schema_changes_at_both(sessions):

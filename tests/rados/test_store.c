@@ -532,6 +532,21 @@ static void test_a_dropped_table_leaves_no_object(void **state) {
     assert_int_equal(count_rows(w, w->s, w->table), 0);
 }
 
+/* Neither does a client that has not met the table make its first object again. Another table's is made. */
+static void test_a_write_after_a_drop_fails_and_makes_no_object(void **state) {
+    struct world *w = *state;
+    write_rows(w, w->s, 0, 10);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    for (int i = 0; i < 2; i++) { /* also the client that dropped it */
+        assert_int_equal(harness_append(i ? w->s : w->other, w->table, 1, (uint32_t[]){1}, 1, 1, &w->e), -1);
+        assert_int_equal(w->e.code, ERR_INVALID);
+        assert_non_null(strstr(w->e.text, "dropped"));
+        err_clear(&w->e);
+    }
+    assert_int_equal(times_stored(w, w->table), 0);
+    assert_int_equal(harness_append(w->other, harness_table(), 1, (uint32_t[]){1}, 1, 1, &w->e), 0);
+}
+
 static void test_halves_without_a_root_are_dropped(void **state) {
     struct world *w = *state;
     struct shard_id id = shard_half(&(struct shard_id){.table = w->table}, 1);
@@ -644,6 +659,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_full_shard_is_relieved_by_folding, setup, teardown),
         cmocka_unit_test_setup_teardown(test_writes_with_many_groups_reach_every_shard, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_no_object, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_after_a_drop_fails_and_makes_no_object, setup, teardown),
         cmocka_unit_test_setup_teardown(test_halves_without_a_root_are_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_named_records_change_on_conditions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_watcher_is_told_of_changes, setup, teardown),
