@@ -180,7 +180,9 @@ static int learn(struct rados *s, struct shard *sh) {
 
 static int fill_error(struct err *e, const struct write_group *g) {
     const struct shard *sh = g->shard;
-    if (g->rc == DROPPED) return err_invalid(e, "The table was dropped or emptied through another server; nothing was written, try again");
+    if (g->rc == DROPPED)
+        return err_invalid(e, "The table was dropped or emptied through another server; nothing was written, "
+                              "try again");
     if (g->rc == TOO_FULL)
         return err_invalid(e, "the partition is too large for this store: an object of the Ceph pool (%s) is full",
                            sh->name);
