@@ -337,7 +337,7 @@ static void test_a_partition_too_large_to_be_read_downwards_is_refused(void **st
     for (uint32_t number = 0; number < 2; number++) {
         struct eng_part part = part_of(p, number);
         for (int i = 0; i < (number ? 3 : ROWS); i++) {
-            char ck[8];
+            char ck[16];
             uint64_t seq;
             struct eng_row row;
             struct eng_cell cell = {.ts = 1, .expiry = ENG_NO_EXPIRY, .value = slice_of(value, BYTES)};
