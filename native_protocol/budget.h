@@ -10,6 +10,8 @@
  * Bytes in the making (an answer on a worker) are charged before they are made, and are no reason
  * to evict. The maker of a large answer waits above half of the limit and gives up above three
  * quarters; one maker at a time has the turn and continues. The last quarter serves small answers.
+ * The makers of a connection with finished answers to read do not give up before the whole limit
+ * is in use: they wait until those are read.
  * A waiting maker has other shares evicted that hold large answers and do not read, never the share
  * of its own connection.
  *

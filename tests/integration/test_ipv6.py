@@ -6,7 +6,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
-from tally_server import HANG, create_keyspace
+from tally_server import HANG, create_keyspace, eventually
 
 V4, V6 = "127.0.0.1", "::1"
 RINGS = {V4: [f"127.0.0.{i}" for i in range(2, 11)], V6: [f"::{i:x}" for i in range(2, 11)]}
@@ -86,8 +86,14 @@ def test_the_driver_connects_to_the_nodes_that_it_discovers(new_server):
     for address, expected in ((V4, {"127.0.0.1", "127.0.0.2"}), (V6, {V6})):
         with server.cluster(contact=address) as cluster:
             session = cluster.connect()
-            rows = [session.execute("SELECT rpc_address FROM system.local").one() for _ in range(8)]
-            assert {r.rpc_address for r in rows} == expected == {h.address for h in cluster.metadata.all_hosts()}
+            seen = set()
+
+            def has_asked_all():  # connect() waits for the first node only
+                seen.add(session.execute("SELECT rpc_address FROM system.local").one().rpc_address)
+                return seen >= expected
+
+            eventually(has_asked_all, lambda: f"asked {seen} of {expected}")
+            assert seen == expected == {h.address for h in cluster.metadata.all_hosts()}
 
 
 def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_ipv4_address(new_server):

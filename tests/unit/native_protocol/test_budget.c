@@ -297,6 +297,32 @@ static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void
     end(&b, s);
 }
 
+/* Ten large answers of one connection begin together: none is refused because the connection reads slowly. */
+static void test_budget_makers_of_a_connection_that_is_behind_wait(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    int makers[2];
+    size_t mb = 1 << 20;
+    setup_sparing(&b, s, 100 * mb, 50, 500);
+    assert_int_equal(npi_share_make(&s[0], &makers[0], 0, 40 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_make(&s[0], &makers[1], 0, 25 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_may_make(&s[0], &makers[0], 40 * mb), NP_MAY_GO_ON); /* has the turn */
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 25 * mb), NP_MAY_WAIT);
+    assert_int_equal(npi_share_make(&s[0], &makers[0], 40 * mb, 15 * mb), NP_MAY_GO_ON);
+    npi_budget_end_turn(&b, &makers[0]);
+    npi_share_made(&s[0], 55 * mb); /* above three quarters of the limit, of which this is the most */
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 25 * mb), NP_MAY_WAIT);
+    assert_int_equal(npi_share_make(&s[0], &makers[1], 25 * mb, mb), NP_MAY_GO_ON); /* the rest of its part */
+    assert_int_equal(make(&s[1], 2 * mb, mb), NP_MAY_GIVE_UP); /* the last quarter is not for others' large answers, */
+    assert_int_equal(make(&s[1], 0, 2 * mb), NP_MAY_GO_ON);    /* but for small ones */
+    assert_int_equal(npi_share_make(&s[0], &makers[1], 26 * mb, 20 * mb), NP_MAY_GIVE_UP);
+    npi_share_sub(&s[0], 55 * mb);
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 26 * mb), NP_MAY_GO_ON);
+    npi_share_made(&s[0], 26 * mb), npi_share_made(&s[1], 2 * mb);
+    end(&b, s);
+}
+
 /* ---- many connections ---- */
 
 /* Steps of 1,000 additions above the limit, beside so many connections that read and so are spared. */
@@ -417,6 +443,7 @@ int main(void) {
         cmocka_unit_test(test_budget_work_does_not_grow_with_the_number_of_connections),
         cmocka_unit_test(test_budget_sends_those_that_a_walk_would_find),
         cmocka_unit_test(test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit),
+        cmocka_unit_test(test_budget_makers_of_a_connection_that_is_behind_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
