@@ -1,0 +1,347 @@
+#include "membership/membership.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/random.h"
+
+static const char prefix[] = "membership/of/";
+enum { KEY_SIZE = sizeof(prefix) + 2 * MEMBER_ID, ROUND_US = 1000000 };
+
+/* Another server, as the last rounds found it. */
+struct observed {
+    struct observed *next;
+    struct member member;
+    struct buf record;
+    int64_t changed_us;      /* machine time at the end of the first read that returned these bytes */
+    bool live, is_there;     /* is_there: the round that is under way has found the record */
+    bool moved;              /* this round has found another record */
+    bool altered, restarted; /* more than its beat is another; it is that of another run */
+    bool is_told, told_live; /* what was reported */
+};
+
+struct membership {
+    struct eng *eng;
+    struct clock *clock;
+    member_event_fn fn; /* NULL: none */
+    void *arg;
+    /* The thread's, or the caller's of membership_tick: */
+    struct observed *others;    /* in the order of their host ids, which is that of the records */
+    struct observed **at;       /* where the record that is read next belongs */
+    struct buf found;           /* this server's record as it was read last; empty: there is none */
+    bool has_record;            /* it was written */
+    bool changed;               /* the list is to be made anew */
+    bool failing;               /* the last round could not read or write, which was logged */
+    _Atomic int64_t renewed_us; /* machine time when the last write of this server's record began */
+    atomic_uint_fast64_t generation;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wakes;
+    bool ends, hurries; /* hurries: the next round does not wait for its time */
+    bool stale;         /* the record does not say what self does */
+    struct member self;
+    const struct member_list *list;
+};
+
+/* ---- the list ---- */
+
+const struct member_list *membership_list(struct membership *m) {
+    pthread_mutex_lock(&m->lock);
+    struct member_list *l = (struct member_list *)m->list;
+    atomic_fetch_add(&l->refs, 1);
+    pthread_mutex_unlock(&m->lock);
+    return l;
+}
+
+void membership_unref(const struct member_list *l) {
+    struct member_list *own = (struct member_list *)l;
+    if (own && atomic_fetch_sub(&own->refs, 1) == 1) free(own);
+}
+
+uint64_t membership_generation(const struct membership *m) { return atomic_load(&m->generation); }
+
+int64_t membership_age_us(const struct membership *m) {
+    return clock_machine_us(m->clock) - atomic_load(&m->renewed_us);
+}
+
+static int compare_ids(const struct member *a, const struct member *b) {
+    return memcmp(a->host_id, b->host_id, MEMBER_ID);
+}
+
+/* Without memory the list stays as it is, and the next round tries again. */
+static void make_list(struct membership *m) {
+    uint32_t n = 1;
+    for (const struct observed *o = m->others; o; o = o->next) n += o->live;
+    struct member_list *l = calloc(1, sizeof(*l) + n * sizeof(struct member));
+    if (!l) return;
+    atomic_store(&l->refs, 1);
+    pthread_mutex_lock(&m->lock);
+    const struct member_list *before = m->list;
+    const struct observed *o = m->others;
+    for (bool own = false; l->n < n;) {
+        while (o && !o->live) o = o->next;
+        if (!own && (!o || compare_ids(&m->self, &o->member) < 0)) {
+            own = true;
+            l->self = l->n;
+            l->items[l->n++] = m->self;
+        } else {
+            l->items[l->n++] = o->member;
+            o = o->next;
+        }
+    }
+    m->list = l;
+    pthread_mutex_unlock(&m->lock);
+    atomic_fetch_add(&m->generation, 1);
+    membership_unref(before);
+    m->changed = false;
+}
+
+/* ---- this server's record ---- */
+
+static void key_of(const uint8_t host_id[MEMBER_ID], char out[KEY_SIZE]) {
+    static const char digits[] = "0123456789abcdef";
+    memcpy(out, prefix, sizeof(prefix));
+    for (int i = 0; i < MEMBER_ID; i++) {
+        out[sizeof(prefix) - 1 + 2 * i] = digits[host_id[i] >> 4];
+        out[sizeof(prefix) + 2 * i] = digits[host_id[i] & 15];
+    }
+    out[KEY_SIZE - 1] = 0;
+}
+
+/* Writes the record on the condition that it is as this round has read it. After ENG_CHANGED, and
+ * after an error, when it may have been written or not, the next round reads it again. */
+static int write_record(struct membership *m, struct err *e) {
+    char key[KEY_SIZE];
+    struct buf record;
+    struct slice found = buf_slice(&m->found);
+    int64_t began_us = clock_machine_us(m->clock);
+    buf_init(&record, 0);
+    pthread_mutex_lock(&m->lock);
+    m->changed = m->changed || m->stale;
+    m->stale = false;
+    m->self.beat++;
+    member_encode(&m->self, &record);
+    pthread_mutex_unlock(&m->lock);
+    key_of(m->self.host_id, key);
+    const struct eng_meta_change change = {.key = slice_str(key),
+                                           .value = buf_slice(&record),
+                                           .conditional = true,
+                                           .expected = m->found.n ? &found : NULL};
+    int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, 1, &change, e);
+    buf_fini(&record);
+    if (rc == 0) {
+        m->has_record = true;
+        atomic_store(&m->renewed_us, began_us);
+        return 0;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->stale = true;
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+static bool is_due(struct membership *m) {
+    pthread_mutex_lock(&m->lock);
+    bool due = m->stale || !m->found.n || membership_age_us(m) >= MEMBERSHIP_RENEW_US;
+    pthread_mutex_unlock(&m->lock);
+    return due;
+}
+
+/* ---- the records of all ---- */
+
+static int take_own(struct membership *m, const struct member *found, struct slice record, struct err *e) {
+    if (m->has_record && memcmp(found->incarnation, m->self.incarnation, MEMBER_ID) != 0)
+        log_error("membership: two servers have the address %s:%u", m->self.address, m->self.port);
+    buf_put_slice(&m->found, record);
+    return buf_failed(&m->found) ? err_nomem(e) : 0;
+}
+
+static int take_record(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct membership *m = arg;
+    struct member found;
+    if (!member_decode(value, &found)) {
+        log_debug("membership: the record %.*s is damaged", SLICE_FMT(key));
+        return 0;
+    }
+    if (compare_ids(&found, &m->self) == 0) return take_own(m, &found, value, e);
+    while (*m->at && compare_ids(&(*m->at)->member, &found) < 0) m->at = &(*m->at)->next;
+    struct observed *o = *m->at;
+    if (!o || compare_ids(&o->member, &found) != 0) {
+        o = calloc(1, sizeof(*o));
+        if (!o) return err_nomem(e);
+        buf_init(&o->record, 0);
+        o->next = *m->at;
+        *m->at = o;
+    }
+    o->is_there = true;
+    if (slice_eq(buf_slice(&o->record), value)) return 0;
+    o->moved = true;
+    o->altered = o->altered || !member_same_but_beat(buf_slice(&o->record), value);
+    o->restarted = o->record.n && memcmp(found.incarnation, o->member.incarnation, MEMBER_ID) != 0;
+    o->member = found;
+    buf_clear(&o->record, SIZE_MAX);
+    buf_put_slice(&o->record, value);
+    return buf_failed(&o->record) ? err_nomem(e) : 0;
+}
+
+static int read_records(struct membership *m, struct err *e) {
+    m->at = &m->others;
+    buf_clear(&m->found, SIZE_MAX);
+    for (struct observed *o = m->others; o; o = o->next) o->is_there = false;
+    return eng_meta_scan(m->eng, slice_str(prefix), take_record, m, e);
+}
+
+/* The server has had the time to come back, and has not: its record goes, unless it has changed. */
+static void remove_record(struct membership *m, const struct observed *o) {
+    char key[KEY_SIZE];
+    struct err e = {0};
+    const struct slice found = buf_slice(&o->record);
+    key_of(o->member.host_id, key);
+    const struct eng_meta_change change = {
+        .key = slice_str(key), .deleted = true, .conditional = true, .expected = &found};
+    if (eng_meta_write(m->eng, 1, &change, &e) == -1) log_warn("membership: %s", e.text);
+}
+
+/* Decides who is alive, from what was read between the two times. */
+static void judge(struct membership *m, int64_t began_us, int64_t ended_us) {
+    for (struct observed *o = m->others; o; o = o->next) {
+        bool was_live = o->live;
+        int64_t silent_us = o->moved ? 0 : began_us - o->changed_us;
+        if (o->moved) o->changed_us = ended_us;
+        o->live = o->is_there && (o->moved || (was_live && silent_us < MEMBERSHIP_EXPIRE_US)); /* L1 */
+        m->changed = m->changed || o->altered || was_live != o->live;
+        o->moved = o->altered = false;
+        if (o->is_there && silent_us >= MEMBERSHIP_REMOVE_US) remove_record(m, o);
+    }
+}
+
+static void tell(struct membership *m, enum member_event event, const struct observed *o) {
+    if (m->fn) m->fn(m->arg, event, &o->member);
+}
+
+/* Reports what differs from what was reported before. */
+static void report(struct membership *m) {
+    for (struct observed **at = &m->others, *o; (o = *at);) {
+        if (!o->is_told) tell(m, MEMBER_NEW, o);
+        if (o->live && (!o->told_live || o->restarted)) tell(m, MEMBER_UP, o);
+        if (!o->live && o->told_live) tell(m, MEMBER_DOWN, o);
+        o->is_told = true;
+        o->told_live = o->live;
+        o->restarted = false;
+        if (o->is_there) {
+            at = &o->next;
+            continue;
+        }
+        tell(m, MEMBER_REMOVED, o);
+        *at = o->next;
+        buf_fini(&o->record);
+        free(o);
+    }
+}
+
+/* ---- rounds ---- */
+
+static int run_round(struct membership *m, struct err *e) {
+    int64_t began_us = clock_machine_us(m->clock);
+    if (read_records(m, e)) return -1;
+    judge(m, began_us, clock_machine_us(m->clock));
+    int rc = is_due(m) ? write_record(m, e) : 0;
+    if (m->changed) make_list(m);
+    if (!m->changed) report(m);
+    return rc;
+}
+
+void membership_tick(struct membership *m) {
+    struct err e = {0};
+    bool failed = run_round(m, &e) == -1;
+    if (failed && !m->failing) log_warn("membership: %s", e.text);
+    m->failing = failed;
+}
+
+static void *work(void *arg) {
+    struct membership *m = arg;
+    pthread_mutex_lock(&m->lock);
+    while (!m->ends) {
+        if (!m->hurries) clock_cond_wait(&m->wakes, &m->lock, ROUND_US);
+        m->hurries = false;
+        if (m->ends) break;
+        pthread_mutex_unlock(&m->lock);
+        membership_tick(m);
+        pthread_mutex_lock(&m->lock);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+void membership_set_schema(struct membership *m, const uint8_t version[MEMBER_ID]) {
+    pthread_mutex_lock(&m->lock);
+    if (memcmp(m->self.schema_version, version, MEMBER_ID) != 0) m->stale = m->hurries = true;
+    memcpy(m->self.schema_version, version, MEMBER_ID);
+    pthread_cond_signal(&m->wakes);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- start and stop ---- */
+
+struct membership *membership_open(const struct membership_options *o, struct err *e) {
+    struct membership *m = calloc(1, sizeof(*m));
+    int rc = ENG_CHANGED;
+    if (!m) return err_null(err_nomem(e));
+    *m = (struct membership){.eng = o->eng, .clock = o->clock, .self = o->self, .stale = true};
+    buf_init(&m->found, 0);
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->wakes, NULL);
+    if (random_uuid(m->self.incarnation, e)) rc = -1;
+    while (rc == ENG_CHANGED) rc = run_round(m, e); /* another run of this server may be ending */
+    if (rc == 0 && m->list) return m;
+    if (rc == 0) err_nomem(e);
+    membership_abandon(m);
+    return NULL;
+}
+
+void membership_hear(struct membership *m, member_event_fn fn, void *arg) {
+    m->fn = fn;
+    m->arg = arg;
+}
+
+int membership_start(struct membership *m, struct err *e) {
+    m->ends = false;
+    if (pthread_create(&m->thread, NULL, work, m)) return err_set(e, ERR_SERVER, "cannot start a thread");
+    m->has_thread = true;
+    return 0;
+}
+
+void membership_stop(struct membership *m) {
+    if (!m->has_thread) return;
+    pthread_mutex_lock(&m->lock);
+    m->ends = true;
+    pthread_cond_signal(&m->wakes);
+    pthread_mutex_unlock(&m->lock);
+    pthread_join(m->thread, NULL);
+    m->has_thread = false;
+}
+
+void membership_abandon(struct membership *m) {
+    membership_stop(m);
+    for (struct observed *o = m->others, *next; o; o = next) {
+        next = o->next;
+        buf_fini(&o->record);
+        free(o);
+    }
+    membership_unref(m->list);
+    buf_fini(&m->found);
+    pthread_cond_destroy(&m->wakes);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+void membership_close(struct membership *m) {
+    char key[KEY_SIZE];
+    struct err e = {0};
+    membership_stop(m);
+    key_of(m->self.host_id, key);
+    if (eng_meta_delete(m->eng, slice_str(key), &e)) log_warn("membership: the record is not removed: %s", e.text);
+    membership_abandon(m);
+}
