@@ -470,10 +470,13 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) MUST_C
  * engine may be opened on it then, which writes its stamp. */
 int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) MUST_CHECK;
 
-/* fn is called when another engine on the store has changed a named record; any thread, and it must
- * not call the engine. One at a time; NULL: it is not called any more once this returns. */
+/* Calls fn after another engine on the store, or perhaps this one, has changed a named record; any
+ * thread, and fn must not call the engine. At most ENG_WATCHERS_MAX at a time. */
+enum { ENG_WATCHERS_MAX = 4 };
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
+/* Ends the watches that have this arg; NULL: all. None of them is called any more when it returns. */
+void eng_meta_unwatch(struct eng *eng, const void *arg);
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any
  * thread. */
@@ -482,6 +485,9 @@ struct eng_meta_change {
     bool deleted;
     bool conditional; /* only if the record is as expected; NULL: only if there is none */
     const struct slice *expected;
+    /* Watchers need not be told. A scan of more records than a store reads at once may then see the
+     * change although it does not see an earlier one. */
+    bool quiet;
 };
 /* All of them or none. A condition is checked and the changes are written at one moment, whatever
  * other threads and other engines on the store write. 0, -1, ENG_CHANGED with err not set. */

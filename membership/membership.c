@@ -119,7 +119,8 @@ static int write_record(struct membership *m, struct err *e) {
     int64_t began_us = clock_machine_us(m->clock);
     buf_init(&record, 0);
     pthread_mutex_lock(&m->lock);
-    m->changed = m->changed || m->stale;
+    bool tells = m->stale || !m->found.n;
+    m->changed = m->changed || tells;
     m->stale = false;
     m->self.beat++;
     member_encode(&m->self, &record);
@@ -128,7 +129,8 @@ static int write_record(struct membership *m, struct err *e) {
     const struct eng_meta_change change = {.key = slice_str(key),
                                            .value = buf_slice(&record),
                                            .conditional = true,
-                                           .expected = m->found.n ? &found : NULL};
+                                           .expected = m->found.n ? &found : NULL,
+                                           .quiet = !tells};
     int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, 1, &change, e);
     buf_fini(&record);
     if (rc == 0) {
@@ -275,6 +277,15 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Runs on a thread of the engine. */
+static void note_change(void *arg) {
+    struct membership *m = arg;
+    pthread_mutex_lock(&m->lock);
+    m->hurries = true;
+    pthread_cond_signal(&m->wakes);
+    pthread_mutex_unlock(&m->lock);
+}
+
 void membership_set_schema(struct membership *m, const uint8_t version[MEMBER_ID]) {
     pthread_mutex_lock(&m->lock);
     if (memcmp(m->self.schema_version, version, MEMBER_ID) != 0) m->stale = m->hurries = true;
@@ -308,12 +319,14 @@ void membership_hear(struct membership *m, member_event_fn fn, void *arg) {
 
 int membership_start(struct membership *m, struct err *e) {
     m->ends = false;
+    if (eng_meta_watch(m->eng, note_change, m, e)) return -1;
     if (pthread_create(&m->thread, NULL, work, m)) return err_set(e, ERR_SERVER, "cannot start a thread");
     m->has_thread = true;
     return 0;
 }
 
 void membership_stop(struct membership *m) {
+    eng_meta_unwatch(m->eng, m);
     if (!m->has_thread) return;
     pthread_mutex_lock(&m->lock);
     m->ends = true;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "system_schema/catalog_state.h"
 
 static int set_kinds(struct objects *o, uint32_t n, const struct object_kind *const *more, struct arena *a,
@@ -64,8 +63,7 @@ failed:
 }
 
 void catalog_close(struct catalog *c) {
-    struct err e = {0};
-    if (eng_meta_watch(c->objects.eng, NULL, NULL, &e)) log_error("catalog: %s", e.text);
+    eng_meta_unwatch(c->objects.eng, &c->objects);
     if (c->recovery.saved) saved_keyspaces_free(c->recovery.saved);
     c->recovery.saved = NULL;
     catalog_suspend(c);

@@ -109,10 +109,9 @@ struct eng {
     eng_expiry_fn expiry;        /* NULL: not set */
     void *expiry_arg;
     pthread_mutex_t named_lock;  /* held while named records are written: invariant 11 */
-    pthread_mutex_t notice_lock; /* of notice; held while it is called, and no other lock is taken under it */
-    eng_notice_fn notice;        /* NULL: not set */
-    void *notice_arg;
-    bool watches;
+    pthread_mutex_t notice_lock; /* of watchers; held while they are called, and no other lock is taken under it */
+    struct { eng_notice_fn fn; void *arg; } watchers[ENG_WATCHERS_MAX]; /* fn NULL: free */
+    bool watches; /* the store tells of changes */
     struct engi_epoch epoch;
     struct engi_tables tables;
 };

@@ -79,21 +79,37 @@ int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *ar
 static void pass_notice(void *arg) {
     struct eng *eng = arg;
     engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
-    if (eng->notice) eng->notice(eng->notice_arg);
+    for (size_t i = 0; i < ENG_WATCHERS_MAX; i++)
+        if (eng->watchers[i].fn) eng->watchers[i].fn(eng->watchers[i].arg);
     engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
 }
 
-int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
+static int watch_store(struct eng *eng, struct err *e) {
     uint8_t from[4], to[4];
-    engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
-    bool watches = eng->watches;
-    eng->notice = fn;
-    eng->notice_arg = arg;
-    eng->watches = watches || fn;
-    engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
-    if (watches || !fn) return 0;
     if (eng_is_remote(eng)) return eng->store.ops->meta_watch(&eng->store, pass_notice, eng, e);
     store_u32(from, ENGI_TABLE_META);
     store_u32(to, ENGI_TABLE_META + 1);
     return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), pass_notice, eng, e);
+}
+
+int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
+    engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
+    size_t i = 0;
+    while (i < ENG_WATCHERS_MAX && eng->watchers[i].fn) i++;
+    bool fits = i < ENG_WATCHERS_MAX, first = fits && !eng->watches;
+    if (fits) {
+        eng->watchers[i].fn = fn;
+        eng->watchers[i].arg = arg;
+        eng->watches = true;
+    }
+    engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
+    if (!fits) return err_set(e, ERR_SERVER, "the store has too many watchers");
+    return first ? watch_store(eng, e) : 0;
+}
+
+void eng_meta_unwatch(struct eng *eng, const void *arg) {
+    engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
+    for (size_t i = 0; i < ENG_WATCHERS_MAX; i++)
+        if (!arg || eng->watchers[i].arg == arg) eng->watchers[i].fn = NULL;
+    engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
 }

@@ -44,13 +44,18 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
     uint8_t generation[GENERATION_BYTES];
     if (random_bytes(generation, sizeof(generation), e) < 0) return -1;
     arena_init(&a, CHUNK, 0);
-    for (uint32_t i = 0; i < n; i++) add_change(&w, &a, &changes[i]);
-    omap_write_set(&w, slice_str(GENERATION), slice_of(generation, sizeof(generation)));
+    bool quiet = true;
+    for (uint32_t i = 0; i < n; i++) {
+        add_change(&w, &a, &changes[i]);
+        quiet = quiet && changes[i].quiet;
+    }
+    if (!quiet) omap_write_set(&w, slice_str(GENERATION), slice_of(generation, sizeof(generation)));
     int rc = omap_write_run(&w, &s->pool, OBJECT);
     omap_write_fini(&w);
     arena_fini(&a);
     if (rc == -ECANCELED) return ENG_CHANGED;
     if (rc < 0) return pool_error(e, rc, POOL_WRITES, OBJECT);
+    if (quiet) return 0;
     /* A watcher that does not answer looks by itself, so the result says nothing. */
     char *reply = NULL;
     size_t reply_n;

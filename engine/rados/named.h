@@ -1,7 +1,7 @@
 /* Named records: small things that all stores on the pool share, as the catalogue. They are keys of
  * one object, so that several of them change together.
  *
- *   key [01]['g']: changes with every write
+ *   key [01]['g']: changes with every write that is not quiet
  *   key [escaped name]: ['='][value]     never empty: an empty value compares as an absent one does
  */
 #pragma once

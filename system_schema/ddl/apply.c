@@ -570,7 +570,8 @@ static int apply_once(struct ddl *d, const struct catalog_change *change, struct
     if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
-    if (atomic_load(&d->objects->stale)) ddl_move(d); /* reads the records again */
+    bool again = atomic_load(&d->objects->stale) || atomic_load(&d->objects->noticed);
+    if (again) ddl_move(d); /* reads the records again */
     pthread_mutex_lock(&d->objects->lock);
     d->objects->overtaken = false;
     notices_await_name(d->objects, change->keyspace, change->name);

@@ -13,7 +13,7 @@
  * itself. */
 static void note_change(void *arg) {
     struct objects *o = arg;
-    atomic_store(&o->stale, true);
+    atomic_store(&o->noticed, true);
     pthread_cond_broadcast(&o->moved);
 }
 
@@ -177,8 +177,11 @@ void ddl_look_again(struct ddl *d) {
     struct err e = {0};
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
+    if (atomic_exchange(&d->objects->noticed, false) && !entries_are_current(d->objects, &e))
+        atomic_store(&d->objects->stale, true);
     if (!atomic_exchange(&d->objects->stale, false)) return;
     d->objects->overtaken = false;
+    err_clear(&e);
     if (reload(d, read_objects, &e) == 0) return;
     if (!d->objects->overtaken) log_error("catalog: what another server has changed cannot be read: %s", e.text);
     atomic_store(&d->objects->stale, true);

@@ -420,6 +420,12 @@ static int load_version(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
+bool entries_are_current(struct objects *o, struct err *e) {
+    uint64_t version = 0;
+    return eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, &version, e) == 0 &&
+           version == o->version;
+}
+
 /* Reads the version first. If another server changes a record meanwhile, the next write of this one
  * fails, and the records are read again. */
 int entries_load(struct objects *o, struct err *e) {

@@ -117,6 +117,7 @@ struct objects {
     uint32_t next_id;
     uint64_t version;   /* of the records that the entries were read from or written to; 0: none */
     atomic_bool stale;  /* the records may differ from the entries, and are to be read again. Any thread sets it */
+    atomic_bool noticed;/* another server has changed a record, of an object or not. Any thread sets it */
     bool overtaken;     /* the last write of records failed because another server has changed them */
     uint32_t type_depth;              /* nesting of the user types being decoded */
     uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
@@ -157,6 +158,9 @@ void *entry_decode(const struct entry *x, struct arena *a, struct err *e) MUST_C
 /* Reads all entries. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
 int entries_load(struct objects *o, struct err *e) MUST_CHECK;
+/* Whether no server has changed a record since they were read (C3). False also when the store does
+ * not answer. */
+bool entries_are_current(struct objects *o, struct err *e) MUST_CHECK;
 /* I1. An id is given out once: the counter's record is advanced only while it is as it was read,
  * whichever server on the store advances it. */
 int entry_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;

@@ -495,6 +495,30 @@ static void test_records_are_written_on_a_condition_by_two_engines(void **state)
     for (int i = 0; i < 2; i++) eng_close(engines[i]);
 }
 
+static void test_each_watcher_is_told_until_its_watch_ends(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true};
+    struct eng *engines[2] = {eng_open(&o, &e)};
+    o.beside = engines[0];
+    engines[1] = eng_open(&o, &e);
+    int told[ENG_WATCHERS_MAX + 1] = {0};
+    for (int i = 0; i < ENG_WATCHERS_MAX; i++)
+        assert_int_equal(eng_meta_watch(engines[1], count_notice, &told[i], &e), 0);
+    assert_int_equal(eng_meta_watch(engines[1], count_notice, &told[ENG_WATCHERS_MAX], &e), -1);
+    err_clear(&e);
+    assert_int_equal(eng_meta_put(engines[0], slice_str("a"), slice_str("1"), &e), 0);
+    for (int i = 0; i < ENG_WATCHERS_MAX; i++) assert_int_equal(told[i], 1);
+    eng_meta_unwatch(engines[1], &told[0]);
+    assert_int_equal(eng_meta_put(engines[0], slice_str("a"), slice_str("2"), &e), 0);
+    assert_true(told[0] == 1 && told[1] == 2);
+    assert_int_equal(eng_meta_watch(engines[1], count_notice, &told[ENG_WATCHERS_MAX], &e), 0);
+    eng_meta_unwatch(engines[1], NULL);
+    assert_int_equal(eng_meta_put(engines[0], slice_str("a"), slice_str("3"), &e), 0);
+    assert_true(told[1] == 2 && told[ENG_WATCHERS_MAX] == 0);
+    for (int i = 0; i < 2; i++) eng_close(engines[i]);
+}
+
 static void test_records_are_written_on_a_condition_by_several_threads(void **state) {
     struct world *w = *state;
     struct eng *eng = open_copy(w), *const both[2] = {eng, eng};
@@ -1019,6 +1043,7 @@ int main(void) {
         cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),
         cmocka_unit_test(test_two_engines_decide_one_after_the_other),
         cmocka_unit_test(test_records_are_written_on_a_condition_by_two_engines),
+        cmocka_unit_test(test_each_watcher_is_told_until_its_watch_ends),
         cmocka_unit_test_setup_teardown(test_records_are_written_on_a_condition_by_several_threads, setup_rocks,
                                         teardown),
         cmocka_unit_test(test_conditions_of_records_hold_all_or_nothing),

@@ -723,6 +723,26 @@ static void test_what_another_server_on_the_store_changes_is_seen(void **state) 
     world_free(b);
 }
 
+/* Statements that were compiled stay as they are when another server writes a record that is no object's. */
+static void test_records_of_other_things_leave_the_schema_alone(void **state) {
+    (void)state;
+    struct world *a = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    struct world *b = world_on((struct eng_options){.shared = true, .beside = a->eng}, MODE_CASSANDRA, "none");
+    assert_int_equal(make_keyspace(a, "ks"), 1);
+    advance(b, 0);
+    uint64_t generation = catalog_generation(b->catalog);
+    assert_int_equal(eng_meta_put(a->eng, slice_str("other"), slice_str("x"), &a->err), 0);
+    advance(b, 0);
+    assert_int_equal(catalog_generation(b->catalog), generation);
+    assert_int_equal(make_table(a, "ks", "t"), 1);
+    advance(b, 0);
+    assert_true(catalog_generation(b->catalog) > generation);
+    catalog_close(a->catalog);
+    eng_close(a->eng);
+    free(a);
+    world_free(b);
+}
+
 /* One of them is not told of what the other makes: their ids differ all the same, and no record replaces
  * another's. */
 static void test_two_servers_give_no_id_twice(void **state) {
@@ -735,7 +755,7 @@ static void test_two_servers_give_no_id_twice(void **state) {
     uint32_t ids[TABLES];
     assert_int_equal(make_keyspace(w[0], "ks"), 1);
     advance(w[1], 0);
-    assert_int_equal(eng_meta_watch(w[1]->eng, NULL, NULL, &w[1]->err), 0);
+    eng_meta_unwatch(w[1]->eng, NULL);
     for (int i = 0; i < TABLES; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);
         assert_int_equal(make_table(w[i % 2], "ks", names[i]), 1); /* it has not seen the table before this one */
@@ -760,7 +780,7 @@ static void test_of_two_servers_that_change_the_schema_at_once_one_decides_anew(
     struct err *e = &w[1]->err;
     assert_int_equal(make_keyspace(w[0], "ks"), 1);
     advance(w[1], 0);
-    assert_int_equal(eng_meta_watch(w[1]->eng, NULL, NULL, e), 0);
+    eng_meta_unwatch(w[1]->eng, NULL);
     assert_int_equal(make_table(w[0], "ks", "t"), 1);
     assert_int_equal(make_table(w[1], "ks", "t"), -1); /* it did not know that the name is taken */
     assert_int_equal(e->code, ERR_ALREADY_EXISTS);
@@ -848,6 +868,7 @@ static void test_rows_that_no_object_has_stay_while_a_record_cannot_be_read(void
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
+        cmocka_unit_test(test_records_of_other_things_leave_the_schema_alone),
         cmocka_unit_test(test_two_servers_give_no_id_twice),
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
