@@ -146,6 +146,9 @@ struct store_ops {
     int (*each_stored)(struct store *s, eng_stored_fn fn, void *arg, struct err *e);
     /* Removes all records of a table. */
     int (*drop)(struct store *s, uint32_t table, struct err *e);
+    /* What eng_store_figures and, of the cluster, eng_ready promise. */
+    void (*figures)(const struct store *s, struct eng_store_figures *out);
+    bool (*ready)(const struct store *s, char *why, size_t size);
 };
 
 /* The front of an engine: what it knows in this process, whatever its store. */

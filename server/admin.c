@@ -17,6 +17,45 @@ static void put_header(struct buf *out, const char *name, const char *type, cons
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* A histogram as Prometheus has them: each bucket counts what does not exceed its bound. */
+static void put_durations(const char *use, const struct eng_durations *d, struct buf *out) {
+    uint64_t n = 0;
+    for (int i = 0; i < ENG_DURATION_BOUNDS; i++) {
+        n += d->n[i];
+        buf_printf(out, "tally_store_seconds_bucket{use=\"%s\",le=\"%.15g\"} %llu\n", use,
+                   eng_duration_bounds_us[i] * 1e-6, (unsigned long long)n);
+    }
+    n += d->n[ENG_DURATION_BOUNDS];
+    buf_printf(out, "tally_store_seconds_bucket{use=\"%s\",le=\"+Inf\"} %llu\n", use, (unsigned long long)n);
+    buf_printf(out, "tally_store_seconds_sum{use=\"%s\"} %.15g\n", use, (double)d->sum_us * 1e-6);
+    buf_printf(out, "tally_store_seconds_count{use=\"%s\"} %llu\n", use, (unsigned long long)n);
+}
+
+static bool is_total(const char *name) {
+    size_t n = strlen(name);
+    return n > 6 && !strcmp(name + n - 6, "_total");
+}
+
+/* The figures of a remote store. */
+static void put_store_metrics(const struct eng *eng, struct buf *out) {
+    static const struct {
+        const char *name, *help;
+    } rows[ENG_STORE_STATS] = {
+#define STORE_STAT(id, name_, help_) {.name = name_, .help = help_},
+#include "engine/store_stat.def"
+#undef STORE_STAT
+    };
+    struct eng_store_figures f;
+    if (!eng_store_figures(eng, &f)) return;
+    for (int i = 0; i < ENG_STORE_STATS; i++) {
+        put_header(out, rows[i].name, is_total(rows[i].name) ? "counter" : "gauge", rows[i].help);
+        buf_printf(out, "%s %llu\n", rows[i].name, (unsigned long long)f.n[i]);
+    }
+    put_header(out, "tally_store_seconds", "histogram", "How long operations of the store took");
+    put_durations("read", &f.reads, out);
+    put_durations("write", &f.writes, out);
+}
+
 /* The part of /metrics that is not the ledger's. */
 static void put_metrics(const struct np_front *front, const struct eng *eng, struct buf *out) {
     static const struct {
@@ -47,9 +86,7 @@ static void put_metrics(const struct np_front *front, const struct eng *eng, str
                    (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
     }
     for (int i = 0; i < ENG_STATS; i++) {
-        size_t n = strlen(stats[i].name);
-        bool grows = n > 6 && !strcmp(stats[i].name + n - 6, "_total");
-        put_header(out, stats[i].name, grows ? "counter" : "gauge", stats[i].help);
+        put_header(out, stats[i].name, is_total(stats[i].name) ? "counter" : "gauge", stats[i].help);
         buf_printf(out, "%s %.15g\n", stats[i].name, (double)eng_stat(eng, (enum eng_stat)i) * stats[i].scale);
     }
     put_header(out, "tally_storage_failed", "gauge",
@@ -81,6 +118,7 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
         answer(out, 200, "");
         out->type = "text/plain; version=0.0.4";
         put_metrics(a->front, a->eng, &out->body);
+        put_store_metrics(a->eng, &out->body);
         ledger_metrics(a->metering, per && !strcmp(per, "table"), &out->body);
     } else if (!strcmp(q->path, "/version")) {
         answer(out, 200,

@@ -1,5 +1,5 @@
 /* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (no event loop
- * hangs), /ready (the storage engine accepts requests), /version, and /metrics (Prometheus text;
+ * hangs), /ready (the storage engine accepts requests; a cluster answers), /version, and /metrics (Prometheus text;
  * /metrics?per=table has the ledger's figures by table). At / is the live page (server/page). */
 #pragma once
 

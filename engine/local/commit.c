@@ -288,6 +288,7 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
 bool eng_ready(struct eng *eng, char *why, size_t size) {
     enum { STALLED_US = 10000000 };
     int64_t since = atomic_load(&eng->waiting_since_us);
+    if (eng_is_remote(eng)) return eng->store.ops->ready(&eng->store, why, size);
     snprintf(why, size, "storage failed: the log cannot be synced");
     if (eng_failed(eng)) return false;
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");

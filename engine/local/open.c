@@ -86,6 +86,12 @@ uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
     return n;
 }
 
+bool eng_store_figures(const struct eng *eng, struct eng_store_figures *out) {
+    if (!eng_is_remote(eng)) return false;
+    eng->store.ops->figures(&eng->store, out);
+    return true;
+}
+
 int64_t eng_write_us(struct eng *eng, int64_t now_us) { return engi_write_clock_us(&eng->write_clock, now_us); }
 
 int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {

@@ -93,28 +93,33 @@ int omap_write_run(const struct omap_write *w, const struct pool *p, const char 
     void *op;
     int rc = op_new(w, p->lib, &op);
     if (rc < 0) return rc;
+    int64_t began_us = pool_began(p->counts);
     rc = p->lib->write_op_operate(op, p->io, object, NULL, 0);
+    pool_ended(p->counts, POOL_WRITES, began_us, rc);
     p->lib->release_write_op(op);
     return rc;
 }
 
-int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object, void **started) {
-    void *op;
+int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object,
+                     struct omap_started *started) {
+    void *op, *completion;
     int rc = op_new(w, p->lib, &op);
     if (rc < 0) return rc;
-    rc = p->lib->aio_create_completion2(NULL, NULL, started);
+    rc = p->lib->aio_create_completion2(NULL, NULL, &completion);
     if (rc == 0) {
-        rc = p->lib->aio_write_op_operate(op, p->io, *started, object, NULL, 0);
-        if (rc < 0) p->lib->aio_release(*started);
+        rc = p->lib->aio_write_op_operate(op, p->io, completion, object, NULL, 0);
+        if (rc < 0) p->lib->aio_release(completion);
+        else *started = (struct omap_started){.completion = completion, .began_us = pool_began(p->counts)};
     }
     p->lib->release_write_op(op);
     return rc;
 }
 
-int omap_write_wait(const struct pool *p, void *started) {
-    p->lib->aio_wait_for_complete(started);
-    int rc = p->lib->aio_get_return_value(started);
-    p->lib->aio_release(started);
+int omap_write_wait(const struct pool *p, const struct omap_started *started) {
+    p->lib->aio_wait_for_complete(started->completion);
+    int rc = p->lib->aio_get_return_value(started->completion);
+    pool_ended(p->counts, POOL_WRITES, started->began_us, rc);
+    p->lib->aio_release(started->completion);
     return rc;
 }
 
@@ -131,7 +136,9 @@ void omap_read_add(struct omap_read *r, const char *start_after, const char *pre
 
 int omap_read_run(struct omap_read *r, const char *object) {
     if (!r->op) return -ENOMEM;
+    int64_t began_us = pool_began(r->pool->counts);
     int rc = r->pool->lib->read_op_operate(r->op, r->pool->io, object, 0);
+    pool_ended(r->pool->counts, POOL_READS, began_us, rc);
     r->ran = rc == 0;
     for (uint32_t i = 0; rc == 0 && i < r->n; i++) rc = r->parts[i].rc;
     return rc;

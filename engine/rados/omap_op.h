@@ -43,8 +43,13 @@ void omap_write_remove(struct omap_write *w, struct slice key);
  * number of librados, negative. It may run again. */
 int omap_write_run(const struct omap_write *w, const struct pool *p, const char *object) MUST_CHECK;
 /* Starts it; omap_write_wait waits and ends. Its bytes are the caller's again once it has started. */
-int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object, void **started) MUST_CHECK;
-int omap_write_wait(const struct pool *p, void *started) MUST_CHECK;
+struct omap_started {
+    void *completion; /* NULL: nothing was started */
+    int64_t began_us;
+};
+int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object,
+                     struct omap_started *started) MUST_CHECK;
+int omap_write_wait(const struct pool *p, const struct omap_started *started) MUST_CHECK;
 
 enum { OMAP_READ_PARTS = 8, OMAP_READ_MAX = 1024 }; /* an OSD returns at most this many keys of one part */
 

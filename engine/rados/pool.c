@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "engine/rados/pool.h"
 
@@ -23,7 +24,11 @@ int pool_open(struct pool *p, const struct pool_options *o, struct err *e) {
     int rc;
     *p = (struct pool){.lib = librados_load(e)};
     if (!p->lib) return -1;
-    if ((rc = p->lib->create(&p->cluster, NULL)) < 0) return err_set(e, ERR_CONFIG, "librados: %s", strerror(-rc));
+    if (!(p->counts = calloc(1, sizeof(*p->counts)))) return err_nomem(e);
+    if ((rc = p->lib->create(&p->cluster, NULL)) < 0) {
+        err_set(e, ERR_CONFIG, "librados: %s", strerror(-rc));
+        goto free_counts;
+    }
     if (configure(p, o, e) < 0) goto shutdown;
     if ((rc = p->lib->connect(p->cluster)) < 0) {
         err_set(e, ERR_CONFIG, "cannot connect to the Ceph cluster of %s: %s", o->conf, strerror(-rc));
@@ -36,12 +41,15 @@ int pool_open(struct pool *p, const struct pool_options *o, struct err *e) {
     return 0;
 shutdown:
     p->lib->shutdown(p->cluster);
+free_counts:
+    free(p->counts);
     return -1;
 }
 
 void pool_close(struct pool *p) {
     p->lib->ioctx_destroy(p->io);
     p->lib->shutdown(p->cluster);
+    free(p->counts);
 }
 
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/rados/librados.h"
+#include "engine/rados/pool_counts.h"
 
 struct pool_options {
     const char *conf;   /* path of ceph.conf */
@@ -15,6 +16,7 @@ enum { POOL_TIMEOUT_S = 10 };
 struct pool {
     const struct librados *lib;
     void *cluster, *io;
+    struct pool_counts *counts;
 };
 
 /* Connects. librados starts threads, so call it after a process has become a daemon. -1, ERR_CONFIG:
@@ -24,5 +26,4 @@ void pool_close(struct pool *p);
 
 /* Fills e for a negative result of librados and returns -1. ERR_READ_TIMEOUT or ERR_WRITE_TIMEOUT
  * after -ETIMEDOUT, else ERR_SERVER. */
-enum pool_use { POOL_READS, POOL_WRITES };
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) COLD;

@@ -181,12 +181,27 @@ struct shard *shard_map_find(struct shard_map *m, uint32_t table, uint64_t posit
     return s;
 }
 
+void shard_map_sum(struct shard_map *m, uint64_t *shards, uint64_t *keys, uint64_t *bytes) {
+    *shards = *keys = *bytes = 0;
+    pthread_rwlock_rdlock(&m->lock);
+    for (size_t i = 0; i < m->n_chains; i++)
+        for (struct shard *s = m->chains[i]; s; s = s->next) {
+            if (atomic_load(&s->split)) continue;
+            ++*shards;
+            *keys += atomic_load(&s->shown_keys);
+            *bytes += atomic_load(&s->shown_bytes);
+        }
+    pthread_rwlock_unlock(&m->lock);
+}
+
 void shard_map_forget(struct shard_map *m, uint32_t table) {
     pthread_rwlock_rdlock(&m->lock);
     for (size_t i = 0; i < m->n_chains; i++)
         for (struct shard *s = m->chains[i]; s; s = s->next)
             if (s->id.table == table) {
                 atomic_store(&s->split, false);
+                atomic_store(&s->shown_keys, 0);
+                atomic_store(&s->shown_bytes, 0);
                 pthread_mutex_lock(&s->lock);
                 s->known = false;
                 pthread_mutex_unlock(&s->lock);

@@ -82,6 +82,7 @@ struct shard {
     _Atomic bool split;     /* its halves have its rows */
     _Atomic bool will_split; /* a split of it is queued or running in this process */
     _Atomic bool stays_whole; /* the split that ran last was not worth it, or failed */
+    _Atomic uint64_t shown_keys, shown_bytes; /* after the last write of this store, for metrics; 0: none yet */
     struct shard *next;     /* in the map */
     pthread_mutex_t lock;   /* of what follows */
     pthread_cond_t turn;    /* an operation has ended */
@@ -107,5 +108,7 @@ void shard_map_fini(struct shard_map *m);
 struct shard *shard_map_get(struct shard_map *m, const struct shard_id *id) MUST_CHECK;
 /* The smallest known shard of a table that holds the position. NULL: no memory. */
 struct shard *shard_map_find(struct shard_map *m, uint32_t table, uint64_t position) MUST_CHECK;
+/* The number of known shards that are not split, and their shown keys and bytes. */
+void shard_map_sum(struct shard_map *m, uint64_t *shards, uint64_t *keys, uint64_t *bytes);
 /* Forgets which shards of a table are split: it was dropped, or its objects are not as remembered. */
 void shard_map_forget(struct shard_map *m, uint32_t table);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/rados/batchlog.h"
@@ -118,6 +119,27 @@ static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err 
 
 static int drop(struct store *s, uint32_t table, struct err *e) { return table_drop(rados_of(s), table, e); }
 
+/* ---- what operators see ---- */
+
+static void figures(const struct store *s, struct eng_store_figures *out) {
+    struct rados *r = rados_of(s);
+    *out = (struct eng_store_figures){0};
+    pool_figures(r->pool.counts, out);
+    out->n[ENG_STORE_GROUPS] = atomic_load(&r->n_groups);
+    out->n[ENG_STORE_SPLITS] = atomic_load(&r->n_splits);
+    out->n[ENG_STORE_FOLDS] = atomic_load(&r->n_folds);
+    shard_map_sum(&r->shards, &out->n[ENG_STORE_SHARDS], &out->n[ENG_STORE_SHARD_KEYS],
+                  &out->n[ENG_STORE_SHARD_BYTES]);
+}
+
+static bool ready(const struct store *s, char *why, size_t size) {
+    enum { SILENT_US = 3000000 };
+    int64_t silent_us = pool_silent_us(rados_of(s)->pool.counts);
+    if (silent_us <= SILENT_US) return true;
+    snprintf(why, size, "the Ceph cluster has answered nothing for %lld seconds", (long long)silent_us / 1000000);
+    return false;
+}
+
 static const struct store_ops rados_ops = {
     .offers = STORE_REMOTE,
     .meta_write = meta_write,
@@ -125,6 +147,8 @@ static const struct store_ops rados_ops = {
     .meta_watch = meta_watch,
     .each_stored = each_stored,
     .drop = drop,
+    .figures = figures,
+    .ready = ready,
     .read = read_row,
     .cursor_open = cursor_open,
     .may_be_deleted = may_be_deleted,

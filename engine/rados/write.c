@@ -23,7 +23,7 @@ struct batch {
     struct arena arena;
     struct omap_write op;
     struct shard_counter counter; /* of this store, once the operation has succeeded */
-    void *started;
+    struct omap_started started;
     int rc;
     struct batch *next;
 };
@@ -235,10 +235,12 @@ static struct batch *batch_start(struct rados *s, struct shard *sh) {
  * the groups: 0, an error, NOT_OPEN: they move; -EAGAIN: they try again. */
 static int batch_judge(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
-    if (!b->started) return b->rc;
-    switch (b->rc = omap_write_wait(&s->pool, b->started)) {
+    if (!b->started.completion) return b->rc;
+    switch (b->rc = omap_write_wait(&s->pool, &b->started)) {
     case 0:
         sh->own = b->counter;
+        atomic_store(&sh->shown_keys, keys_of(sh));
+        atomic_store(&sh->shown_bytes, bytes_of(sh));
         atomic_fetch_add(&s->n_operations, 1);
         return 0;
     case -ECANCELED: {

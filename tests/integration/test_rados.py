@@ -8,9 +8,10 @@ from cassandra import InvalidRequest, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 from cassandra.query import BatchStatement
 
+import page_api
 import programs
 import test_model
-from tally_server import Server, create_keyspace, eventually
+from tally_server import Server, create_keyspace, eventually, free_port
 
 CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
 SYSTEM_PYTHON = "/usr/bin/python3"  # which has Ceph's module
@@ -29,7 +30,7 @@ def ceph(tmp_path_factory):
 @pytest.fixture(scope="module")
 def servers(ceph, tmp_path_factory):
     """Two of them, and a session with each."""
-    made = [Server(tmp_path_factory.mktemp("server"), *flags(ceph)).start() for _ in range(2)]
+    made = [Server(tmp_path_factory.mktemp("server"), *flags(ceph), "--admin-port", str(free_port())).start() for _ in range(2)]
     clusters = [s.cluster() for s in made]
     yield made, [c.connect() for c in clusters]
     for c in clusters:
@@ -196,6 +197,41 @@ def test_an_osd_that_hangs_delays_writes_and_loses_none(sessions, ceph):
         future.result()
     for p in range(600, 650):
         assert b.execute("SELECT v FROM ks.t WHERE p = %s AND c = 1", (p,)).one().v == "delayed"
+
+
+def metrics(server):
+    """What /metrics shows, by name; of rows with labels the name has them."""
+    status, _, text = page_api.ask(server, "GET", "/metrics")
+    assert status == 200
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))}
+
+
+def test_metrics_show_the_store(sessions, servers):
+    a, _ = sessions
+    before = metrics(servers[0][0])
+    for c in range(20):
+        a.execute("INSERT INTO ks.t (p, c, v) VALUES (700, %s, 'x')", (c,))
+        a.execute("SELECT v FROM ks.t WHERE p = 700 AND c = %s", (c,))
+    after = metrics(servers[0][0])
+    for name in ("reads_total", "writes_total", "groups_total", 'seconds_count{use="read"}', 'seconds_bucket{use="write",le="+Inf"}'):
+        assert after[f"tally_store_{name}"] >= before[f"tally_store_{name}"] + 20, name
+    assert after["tally_store_shards"] > 0 and after["tally_store_shard_keys"] >= 20
+    assert after["tally_store_shard_bytes"] >= after["tally_store_shard_keys"]
+
+
+def test_a_server_whose_cluster_is_silent_is_not_ready_and_says_why(sessions, servers, ceph):
+    server = servers[0][0]
+    assert page_api.ask(server, "GET", "/ready")[::2] == (200, "ready\n")
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "pause", ceph, "0"], check=True)
+    try:
+        eventually(lambda: page_api.ask(server, "GET", "/ready")[0] == 503)
+        _, _, text = page_api.ask(server, "GET", "/ready")
+        assert "the Ceph cluster has answered nothing for" in text
+        assert page_api.ask(server, "GET", "/health")[0] == page_api.ask(server, "GET", "/live")[0] == 200
+        assert metrics(server)["tally_store_operations_in_flight"] > 0
+    finally:
+        subprocess.run([SYSTEM_PYTHON, CLUSTER, "resume", ceph, "0"], check=True)
+    eventually(lambda: page_api.ask(server, "GET", "/ready")[0] == 200)
 
 
 class OnCluster(test_model.Run):
