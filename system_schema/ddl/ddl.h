@@ -91,12 +91,6 @@ int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
 void ddl_stop(struct ddl *d);
 void ddl_release_held(struct ddl *d);
 
-/* ---- truncate.c ---- */
-
-/* Completes truncations that a stop interrupted, so that no table keeps rows that are being
- * freed. */
-int truncate_resume(struct ddl *d, struct err *e);
-
 /* ---- type.c ---- */
 
 /* Call after a type's definition changed: touches the tables and types that use it, at any

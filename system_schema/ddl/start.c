@@ -46,7 +46,7 @@ static int show(struct ddl *d, struct err *e) {
         if (orphan && entry_is_gone(ks)) entry_set_status(o, x, SCHEMA_DELETED);
         else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(d, x);
     }
-    if (truncate_resume(d, e) || objects_publish(o, e)) return -1;
+    if (objects_publish(o, e)) return -1;
     for (uint32_t i = 0; i < o->n_entries; i++) {
         const struct schema_table *t = o->entries[i]->shown;
         if (t && t->status != SCHEMA_DELETING) table_tell_engine(d->objects, o->entries[i]);

@@ -187,6 +187,15 @@ static inline bool entry_lives_in(const struct entry *x, uint32_t keyspace_id) {
 int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 /* Durable when it returns. Checks R1 (record.h) before it writes the record. */
 int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
+/* The change that writes the entry's record, to be passed to entry_save_with of another one.
+ * entry_record_fini frees it, also after a failure. */
+struct entry_record {
+    uint8_t key[RECORD_KEY_SIZE];
+    struct buf value;
+    struct eng_meta_change change;
+};
+int entry_record(struct objects *o, const struct entry *x, struct entry_record *out, struct err *e) MUST_CHECK;
+void entry_record_fini(struct entry_record *r);
 /* Writes the record together with other changes: all or none. */
 int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
                     struct err *e) MUST_CHECK;

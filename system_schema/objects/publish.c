@@ -36,8 +36,7 @@ int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *c
 
 int entry_save(struct objects *o, const struct entry *x, struct err *e) { return entry_save_with(o, x, 0, NULL, e); }
 
-int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
-                    struct err *e) {
+int entry_record(struct objects *o, const struct entry *x, struct entry_record *out, struct err *e) {
     const struct record r = {.tag = x->kind->tag,
                              .status = x->status,
                              .id = x->id,
@@ -48,19 +47,29 @@ int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const 
                              .next = x->next,
                              .progress = x->replicated};
     const struct object_place at = entry_place(o, x);
-    uint8_t key[RECORD_KEY_SIZE];
-    struct buf b;
-    record_key(r.tag, r.id, key);
-    buf_init(&b, 0);
-    int rc = record_write(&r, &b, e);
+    record_key(r.tag, r.id, out->key);
+    buf_init(&out->value, 0);
+    int rc = record_write(&r, &out->value, e);
     if (!rc) rc = record_check_forms(x->kind, &at, &r, e);
+    out->change = (struct eng_meta_change){.key = slice_of(out->key, sizeof out->key), .value = buf_slice(&out->value)};
+    return rc;
+}
+
+void entry_record_fini(struct entry_record *r) { buf_fini(&r->value); }
+
+int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) {
+    struct entry_record r;
+    int rc = entry_record(o, x, &r, e);
     struct eng_meta_change *all = calloc(n + 1, sizeof *all);
-    if (!all) err_nomem(e);
-    if (all && n) memcpy(all + 1, more, n * sizeof *all);
-    if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
-    if (rc == 0) rc = all ? objects_write(o, n + 1, all, e) : -1;
+    if (!all) rc = err_nomem(e);
+    if (!rc) {
+        all[0] = r.change;
+        if (n) memcpy(all + 1, more, n * sizeof *all);
+        rc = objects_write(o, n + 1, all, e);
+    }
     free(all);
-    buf_fini(&b);
+    entry_record_fini(&r);
     return rc;
 }
 
