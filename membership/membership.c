@@ -6,8 +6,11 @@
 #include "base/log.h"
 #include "base/random.h"
 
-static const char prefix[] = "membership/of/";
-enum { KEY_SIZE = sizeof(prefix) + 2 * MEMBER_ID, ROUND_US = 1000000 };
+static const char prefix[] = "membership/", lease_key[] = "membership/lease", of_prefix[] = "membership/of/";
+enum { KEY_SIZE = sizeof(of_prefix) + 2 * MEMBER_ID, ROUND_US = 1000000, TRIES = 3 };
+
+/* The record of the lease: host id and incarnation of the leader. */
+enum { LEASE_SIZE = 2 * MEMBER_ID };
 
 /* Another server, as the last rounds found it. */
 struct observed {
@@ -24,15 +27,17 @@ struct observed {
 struct membership {
     struct eng *eng;
     struct clock *clock;
-    member_event_fn fn; /* NULL: none */
-    void *arg;
+    struct membership_hooks hooks;
+    struct member self;
     /* The thread's, or the caller's of membership_tick: */
-    struct observed *others;    /* in the order of their host ids, which is that of the records */
-    struct observed **at;       /* where the record that is read next belongs */
-    struct buf found;           /* this server's record as it was read last; empty: there is none */
-    bool has_record;            /* it was written */
-    bool changed;               /* the list is to be made anew */
-    bool failing;               /* the last round could not read or write, which was logged */
+    struct observed *others; /* in the order of their host ids, which is that of the records */
+    struct observed **at;    /* where the record that is read next belongs */
+    struct buf found, lease; /* this server's record and the lease as they were read last; empty: there is none */
+    bool joined;             /* this server has a record, or had one */
+    bool stale;              /* the record does not say what self does */
+    bool changed;            /* the list is to be made anew */
+    bool failing;            /* the last round could not read or write, which was logged */
+    atomic_bool holds;       /* the lease named this server when it was read or written last */
     _Atomic int64_t renewed_us; /* machine time when the last write of this server's record began */
     atomic_uint_fast64_t generation;
     pthread_t thread;
@@ -40,8 +45,6 @@ struct membership {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wakes;
     bool ends, hurries; /* hurries: the next round does not wait for its time */
-    bool stale;         /* the record does not say what self does */
-    struct member self;
     const struct member_list *list;
 };
 
@@ -102,67 +105,115 @@ static void make_list(struct membership *m) {
 
 static void key_of(const uint8_t host_id[MEMBER_ID], char out[KEY_SIZE]) {
     static const char digits[] = "0123456789abcdef";
-    memcpy(out, prefix, sizeof(prefix));
+    memcpy(out, of_prefix, sizeof(of_prefix));
     for (int i = 0; i < MEMBER_ID; i++) {
-        out[sizeof(prefix) - 1 + 2 * i] = digits[host_id[i] >> 4];
-        out[sizeof(prefix) + 2 * i] = digits[host_id[i] & 15];
+        out[sizeof(of_prefix) - 1 + 2 * i] = digits[host_id[i] >> 4];
+        out[sizeof(of_prefix) + 2 * i] = digits[host_id[i] & 15];
     }
     out[KEY_SIZE - 1] = 0;
 }
 
-/* Writes the record on the condition that it is as this round has read it. After ENG_CHANGED, and
- * after an error, when it may have been written or not, the next round reads it again. */
+static void lease_of(const struct membership *m, uint8_t out[LEASE_SIZE]) {
+    memcpy(out, m->self.host_id, MEMBER_ID);
+    memcpy(out + MEMBER_ID, m->self.incarnation, MEMBER_ID);
+}
+
+/* Writes the record on the condition that it is as this round has read it, and that the lease still
+ * names this server if it did (L2). After ENG_CHANGED, and after an error, when it may have been
+ * written or not, the next round reads it again. */
 static int write_record(struct membership *m, struct err *e) {
     char key[KEY_SIZE];
+    uint8_t own[LEASE_SIZE];
     struct buf record;
-    struct slice found = buf_slice(&m->found);
-    int64_t began_us = clock_machine_us(m->clock);
-    buf_init(&record, 0);
-    pthread_mutex_lock(&m->lock);
+    const struct slice found = buf_slice(&m->found), lease = slice_of(own, sizeof(own));
     bool tells = m->stale || !m->found.n;
-    m->changed = m->changed || tells;
-    m->stale = false;
+    int64_t began_us = clock_machine_us(m->clock);
+    key_of(m->self.host_id, key);
+    lease_of(m, own);
+    buf_init(&record, 0);
     m->self.beat++;
     member_encode(&m->self, &record);
-    pthread_mutex_unlock(&m->lock);
-    key_of(m->self.host_id, key);
-    const struct eng_meta_change change = {.key = slice_str(key),
-                                           .value = buf_slice(&record),
-                                           .conditional = true,
-                                           .expected = m->found.n ? &found : NULL,
-                                           .quiet = !tells};
-    int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, 1, &change, e);
-    buf_fini(&record);
+    const struct eng_meta_change changes[] = {
+        {.key = slice_str(key), .value = buf_slice(&record), .conditional = true,
+         .expected = m->found.n ? &found : NULL, .quiet = !tells},
+        {.key = slice_str(lease_key), .value = lease, .conditional = true, .expected = &lease, .quiet = true}};
+    int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, atomic_load(&m->holds) ? 2 : 1, changes, e);
     if (rc == 0) {
-        m->has_record = true;
         atomic_store(&m->renewed_us, began_us);
-        return 0;
+        m->joined = true;
+        m->stale = false;
+        m->changed = m->changed || tells;
+        buf_clear(&m->found, SIZE_MAX);
+        buf_put_slice(&m->found, buf_slice(&record));
     }
-    pthread_mutex_lock(&m->lock);
-    m->stale = true;
-    pthread_mutex_unlock(&m->lock);
+    buf_fini(&record);
     return rc;
 }
 
 static bool is_due(struct membership *m) {
-    pthread_mutex_lock(&m->lock);
-    bool due = m->stale || !m->found.n || membership_age_us(m) >= MEMBERSHIP_RENEW_US;
-    pthread_mutex_unlock(&m->lock);
-    return due;
+    uint8_t version[MEMBER_ID] = {0};
+    if (m->hooks.schema) {
+        m->hooks.schema(m->hooks.arg, version);
+        m->stale = m->stale || memcmp(version, m->self.schema_version, MEMBER_ID) != 0;
+        memcpy(m->self.schema_version, version, MEMBER_ID);
+    }
+    return m->stale || !m->found.n || membership_age_us(m) >= MEMBERSHIP_RENEW_US;
+}
+
+/* ---- the lease ---- */
+
+bool membership_leads(const struct membership *m) {
+    return atomic_load(&m->holds) && membership_age_us(m) < MEMBERSHIP_LEASE_US;
+}
+
+static const struct observed *find(const struct membership *m, const uint8_t *host_id) {
+    const struct observed *o = m->others;
+    while (o && memcmp(o->member.host_id, host_id, MEMBER_ID) != 0) o = o->next;
+    return o;
+}
+
+/* Takes the lease if its holder is dead, has left, or was started anew. */
+static int take_lease(struct membership *m, struct err *e) {
+    char key[KEY_SIZE];
+    uint8_t own[LEASE_SIZE];
+    const struct slice lease = buf_slice(&m->lease);
+    const uint8_t *holder = lease.n == LEASE_SIZE ? lease.p : m->self.host_id;
+    const struct observed *o = find(m, holder);
+    if (atomic_load(&m->holds)) return 0;
+    if (o && o->live && memcmp(o->member.incarnation, holder + MEMBER_ID, MEMBER_ID) == 0) return 0;
+    bool is_own = memcmp(holder, m->self.host_id, MEMBER_ID) == 0;
+    const struct slice record = is_own ? buf_slice(&m->found) : o ? buf_slice(&o->record) : slice_of("", 0);
+    key_of(holder, key);
+    lease_of(m, own);
+    const struct eng_meta_change changes[] = {
+        {.key = slice_str(lease_key), .value = slice_of(own, sizeof(own)), .conditional = true,
+         .expected = lease.n ? &lease : NULL, .quiet = true},
+        {.key = slice_str(key), .value = record, .deleted = !record.n, .conditional = true,
+         .expected = record.n ? &record : NULL, .quiet = true}}; /* L2 */
+    int rc = eng_meta_write(m->eng, ARRAY_LEN(changes), changes, e);
+    if (rc == 0) log_info("this server carries unfinished DDL to its end from now on");
+    atomic_store(&m->holds, rc == 0);
+    return rc;
 }
 
 /* ---- the records of all ---- */
 
+static int take_copy(struct buf *to, struct slice record, struct err *e) {
+    buf_clear(to, SIZE_MAX);
+    buf_put_slice(to, record);
+    return buf_failed(to) ? err_nomem(e) : 0;
+}
+
 static int take_own(struct membership *m, const struct member *found, struct slice record, struct err *e) {
-    if (m->has_record && memcmp(found->incarnation, m->self.incarnation, MEMBER_ID) != 0)
+    if (m->joined && memcmp(found->incarnation, m->self.incarnation, MEMBER_ID) != 0)
         log_error("membership: two servers have the address %s:%u", m->self.address, m->self.port);
-    buf_put_slice(&m->found, record);
-    return buf_failed(&m->found) ? err_nomem(e) : 0;
+    return take_copy(&m->found, record, e);
 }
 
 static int take_record(void *arg, struct slice key, struct slice value, struct err *e) {
     struct membership *m = arg;
     struct member found;
+    if (slice_is(key, lease_key)) return take_copy(&m->lease, value, e);
     if (!member_decode(value, &found)) {
         log_debug("membership: the record %.*s is damaged", SLICE_FMT(key));
         return 0;
@@ -183,16 +234,19 @@ static int take_record(void *arg, struct slice key, struct slice value, struct e
     o->altered = o->altered || !member_same_but_beat(buf_slice(&o->record), value);
     o->restarted = o->record.n && memcmp(found.incarnation, o->member.incarnation, MEMBER_ID) != 0;
     o->member = found;
-    buf_clear(&o->record, SIZE_MAX);
-    buf_put_slice(&o->record, value);
-    return buf_failed(&o->record) ? err_nomem(e) : 0;
+    return take_copy(&o->record, value, e);
 }
 
 static int read_records(struct membership *m, struct err *e) {
     m->at = &m->others;
     buf_clear(&m->found, SIZE_MAX);
+    buf_clear(&m->lease, SIZE_MAX);
     for (struct observed *o = m->others; o; o = o->next) o->is_there = false;
-    return eng_meta_scan(m->eng, slice_str(prefix), take_record, m, e);
+    int rc = eng_meta_scan(m->eng, slice_str(prefix), take_record, m, e);
+    uint8_t own[LEASE_SIZE];
+    lease_of(m, own);
+    if (rc == 0) atomic_store(&m->holds, slice_eq(buf_slice(&m->lease), slice_of(own, sizeof(own))));
+    return rc;
 }
 
 /* The server has had the time to come back, and has not: its record goes, unless it has changed. */
@@ -220,7 +274,7 @@ static void judge(struct membership *m, int64_t began_us, int64_t ended_us) {
 }
 
 static void tell(struct membership *m, enum member_event event, const struct observed *o) {
-    if (m->fn) m->fn(m->arg, event, &o->member);
+    if (m->hooks.event) m->hooks.event(m->hooks.arg, event, &o->member);
 }
 
 /* Reports what differs from what was reported before. */
@@ -245,11 +299,12 @@ static void report(struct membership *m) {
 
 /* ---- rounds ---- */
 
-static int run_round(struct membership *m, struct err *e) {
+static int run_round(struct membership *m, bool writes, struct err *e) {
     int64_t began_us = clock_machine_us(m->clock);
     if (read_records(m, e)) return -1;
     judge(m, began_us, clock_machine_us(m->clock));
-    int rc = is_due(m) ? write_record(m, e) : 0;
+    int rc = writes && is_due(m) ? write_record(m, e) : 0;
+    if (rc == 0 && writes) rc = take_lease(m, e);
     if (m->changed) make_list(m);
     if (!m->changed) report(m);
     return rc;
@@ -257,9 +312,10 @@ static int run_round(struct membership *m, struct err *e) {
 
 void membership_tick(struct membership *m) {
     struct err e = {0};
-    bool failed = run_round(m, &e) == -1;
-    if (failed && !m->failing) log_warn("membership: %s", e.text);
-    m->failing = failed;
+    int rc = ENG_CHANGED;
+    for (int i = 0; rc == ENG_CHANGED && i < TRIES; i++) rc = run_round(m, true, &e);
+    if (rc == -1 && !m->failing) log_warn("membership: %s", e.text);
+    m->failing = rc == -1;
 }
 
 static void *work(void *arg) {
@@ -277,44 +333,39 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* Runs on a thread of the engine. */
-static void note_change(void *arg) {
-    struct membership *m = arg;
+void membership_hurry(struct membership *m) {
     pthread_mutex_lock(&m->lock);
     m->hurries = true;
     pthread_cond_signal(&m->wakes);
     pthread_mutex_unlock(&m->lock);
 }
 
-void membership_set_schema(struct membership *m, const uint8_t version[MEMBER_ID]) {
-    pthread_mutex_lock(&m->lock);
-    if (memcmp(m->self.schema_version, version, MEMBER_ID) != 0) m->stale = m->hurries = true;
-    memcpy(m->self.schema_version, version, MEMBER_ID);
-    pthread_cond_signal(&m->wakes);
-    pthread_mutex_unlock(&m->lock);
-}
+/* Runs on a thread of the engine. */
+static void note_change(void *arg) { membership_hurry(arg); }
 
 /* ---- start and stop ---- */
 
 struct membership *membership_open(const struct membership_options *o, struct err *e) {
     struct membership *m = calloc(1, sizeof(*m));
-    int rc = ENG_CHANGED;
     if (!m) return err_null(err_nomem(e));
-    *m = (struct membership){.eng = o->eng, .clock = o->clock, .self = o->self, .stale = true};
+    *m = (struct membership){.eng = o->eng, .clock = o->clock, .self = o->self, .stale = true, .changed = true};
     buf_init(&m->found, 0);
+    buf_init(&m->lease, 0);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->wakes, NULL);
-    if (random_uuid(m->self.incarnation, e)) rc = -1;
-    while (rc == ENG_CHANGED) rc = run_round(m, e); /* another run of this server may be ending */
+    atomic_store(&m->renewed_us, INT64_MIN / 2);
+    int rc = random_uuid(m->self.incarnation, e) || run_round(m, false, e) ? -1 : 0;
     if (rc == 0 && m->list) return m;
     if (rc == 0) err_nomem(e);
-    membership_abandon(m);
+    membership_free(m);
     return NULL;
 }
 
-void membership_hear(struct membership *m, member_event_fn fn, void *arg) {
-    m->fn = fn;
-    m->arg = arg;
+int membership_join(struct membership *m, const struct membership_hooks *hooks, struct err *e) {
+    int rc = ENG_CHANGED;
+    m->hooks = *hooks;
+    while (rc == ENG_CHANGED) rc = run_round(m, true, e);
+    return rc;
 }
 
 int membership_start(struct membership *m, struct err *e) {
@@ -325,19 +376,24 @@ int membership_start(struct membership *m, struct err *e) {
     return 0;
 }
 
-void membership_stop(struct membership *m) {
+void membership_leave(struct membership *m) {
+    char key[KEY_SIZE];
+    struct err e = {0};
     eng_meta_unwatch(m->eng, m);
-    if (!m->has_thread) return;
     pthread_mutex_lock(&m->lock);
     m->ends = true;
     pthread_cond_signal(&m->wakes);
     pthread_mutex_unlock(&m->lock);
-    pthread_join(m->thread, NULL);
+    if (m->has_thread) pthread_join(m->thread, NULL);
     m->has_thread = false;
+    m->hooks = (struct membership_hooks){0};
+    atomic_store(&m->holds, false);
+    key_of(m->self.host_id, key);
+    if (m->joined && eng_meta_delete(m->eng, slice_str(key), &e))
+        log_warn("membership: this server's record is not removed: %s", e.text);
 }
 
-void membership_abandon(struct membership *m) {
-    membership_stop(m);
+void membership_free(struct membership *m) {
     for (struct observed *o = m->others, *next; o; o = next) {
         next = o->next;
         buf_fini(&o->record);
@@ -345,16 +401,8 @@ void membership_abandon(struct membership *m) {
     }
     membership_unref(m->list);
     buf_fini(&m->found);
+    buf_fini(&m->lease);
     pthread_cond_destroy(&m->wakes);
     pthread_mutex_destroy(&m->lock);
     free(m);
-}
-
-void membership_close(struct membership *m) {
-    char key[KEY_SIZE];
-    struct err e = {0};
-    membership_stop(m);
-    key_of(m->self.host_id, key);
-    if (eng_meta_delete(m->eng, slice_str(key), &e)) log_warn("membership: the record is not removed: %s", e.text);
-    membership_abandon(m);
 }

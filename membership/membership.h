@@ -5,13 +5,24 @@
  * whose record has not changed for EXPIRE_US is dead. No time of one machine is compared with that
  * of another.
  *
- * Life: membership_open writes the record and reads the others, membership_start begins the thread,
- * membership_close ends it and removes the record. The records of servers that died are removed by
- * any other after REMOVE_US.
+ * Life: membership_open reads the records, membership_join writes this server's when clients can
+ * reach it, membership_start begins the thread, membership_leave ends it and removes the record. The
+ * records of servers that died are removed by any other after REMOVE_US.
+ *
+ * One of the servers is the leader, which does the work that one server suffices for. The lease is a
+ * record that names it. The leader holds it as long as it renews its own record; another server takes
+ * it over when the leader is dead or has left.
  *
  * L1. A server is taken for dead only after EXPIRE_US in which reads of its record returned the same
  *     bytes. The time begins when the first of these reads has ended, and ends when the last one
  *     begins, so that a read that hangs, or an observer that was stopped, declares nobody dead.
+ * L2. No two servers lead at the same time, as long as no clock runs a fifth faster than another and
+ *     no two servers have one address. A leader trusts its lease for LEASE_US after it began to
+ *     renew its record. It renews on the condition that the lease names it, and another server takes
+ *     the lease over on the condition that the leader's record is as it was found. So of a renewal
+ *     and a take-over that meet, one fails. A leader may still be stopped at any instruction and go
+ *     on later. So its work must be correct without the lease, too: it consists of conditional
+ *     writes.
  */
 #pragma once
 
@@ -23,6 +34,7 @@
 
 enum {
     MEMBERSHIP_RENEW_US = 2000000,
+    MEMBERSHIP_LEASE_US = 5000000,
     MEMBERSHIP_EXPIRE_US = 6000000,
     MEMBERSHIP_REMOVE_US = 300000000,
 };
@@ -48,21 +60,26 @@ enum member_event {
     MEMBER_DOWN,    /* it died, or was stopped */
     MEMBER_REMOVED, /* its record is gone. If it was alive, MEMBER_DOWN comes before */
 };
-/* Called on membership's thread, or on that of membership_tick, after membership_list gives the new
- * state; not for this server. It may take its time, but at most a second. */
-typedef void (*member_event_fn)(void *arg, enum member_event event, const struct member *m);
+/* Functions that membership calls, on its thread or on that of membership_tick. */
+struct membership_hooks {
+    /* Called after membership_list gives the new state; not for this server. It may take its time,
+     * but at most a second. */
+    void (*event)(void *arg, enum member_event event, const struct member *m);
+    /* The version of the schema that this server has, once a round. */
+    void (*schema)(void *arg, uint8_t version[MEMBER_ID]);
+    void *arg;
+};
 
-/* Blocks. NULL: e says why. */
+/* Reads the records. Blocks. NULL: e says why. */
 struct membership *membership_open(const struct membership_options *o, struct err *e) MUST_CHECK;
-/* Sets the listener. Call it before membership_start, or while the thread is stopped. */
-void membership_hear(struct membership *m, member_event_fn fn, void *arg);
+/* Writes the record: from now on the others know this server. Blocks. */
+int membership_join(struct membership *m, const struct membership_hooks *hooks, struct err *e) MUST_CHECK;
+/* Begins the thread. */
 int membership_start(struct membership *m, struct err *e) MUST_CHECK;
-/* Ends the thread: no event is reported any more. */
-void membership_stop(struct membership *m);
-/* Removes the record and frees m; stops first. Blocks. */
-void membership_close(struct membership *m);
-/* Frees m, and leaves the record as a server does that is killed. */
-void membership_abandon(struct membership *m);
+/* Ends the thread and removes the record. No hook is called any more. Blocks. */
+void membership_leave(struct membership *m);
+/* Without membership_leave before, and without a thread: as if the server was killed. */
+void membership_free(struct membership *m);
 
 /* A reference; membership_unref it. Any thread; does not wait for the store. */
 const struct member_list *membership_list(struct membership *m);
@@ -71,9 +88,11 @@ void membership_unref(const struct member_list *l);
 uint64_t membership_generation(const struct membership *m);
 /* The time since this server's record was last written, in microseconds. */
 int64_t membership_age_us(const struct membership *m);
-/* Publishes the version of the schema that this server has. Any thread. */
-void membership_set_schema(struct membership *m, const uint8_t version[MEMBER_ID]);
+/* Whether this server is the leader. Any thread; two atomic loads. */
+bool membership_leads(const struct membership *m);
+/* Has the next round begin now, because the schema has changed. Any thread. */
+void membership_hurry(struct membership *m);
 
-/* One round of the thread: renews the record when it is time, reads all, reports what has changed.
- * Blocks. For tests, which have no thread. */
+/* One round of the thread: reads all records, renews this server's when it is time, takes the lease
+ * when it is free, and reports what has changed. Blocks. For tests, which have no thread. */
 void membership_tick(struct membership *m);

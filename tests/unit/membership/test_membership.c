@@ -18,6 +18,10 @@ struct machine {
     struct eng *eng;
     struct membership *membership; /* NULL: down */
     char events[TEXT];             /* "NEW 2 UP 2 " */
+    uint8_t schema;
+    void (*looks)(struct machine *m); /* called whenever it looks at its clock; NULL: nothing is */
+    struct machine *other;            /* for looks */
+    int n_looks;
 };
 
 struct world {
@@ -25,7 +29,12 @@ struct world {
     struct err e;
 };
 
-static int64_t machine_us(struct clock *c) { return ((struct machine *)c)->us; }
+static int64_t machine_us(struct clock *c) {
+    struct machine *m = (struct machine *)c;
+    void (*looks)(struct machine *m) = m->looks;
+    if (looks) looks(m);
+    return m->us;
+}
 
 static void note_event(void *arg, enum member_event event, const struct member *m) {
     static const char *const names[] = {"NEW", "UP", "DOWN", "REMOVED"};
@@ -34,7 +43,11 @@ static void note_event(void *arg, enum member_event event, const struct member *
     snprintf(on->events + n, sizeof(on->events) - n, "%s %c ", names[event], m->address[strlen(m->address) - 1]);
 }
 
-static void start(struct world *w, int i) {
+static void tell_schema(void *arg, uint8_t version[MEMBER_ID]) {
+    memset(version, ((const struct machine *)arg)->schema, MEMBER_ID);
+}
+
+static void open_server(struct world *w, int i) {
     struct machine *at = &w->machines[i];
     struct membership_options o = {.eng = at->eng, .clock = &at->clock, .self = {.port = 9042, .started_s = i}};
     snprintf(o.self.address, sizeof(o.self.address), "127.0.0.%d", i);
@@ -42,14 +55,25 @@ static void start(struct world *w, int i) {
     member_set_host_id(&o.self, "test");
     at->membership = membership_open(&o, &w->e);
     assert_non_null(at->membership);
-    membership_hear(at->membership, note_event, at);
+}
+
+static void start(struct world *w, int i) {
+    struct machine *at = &w->machines[i];
+    const struct membership_hooks hooks = {.event = note_event, .schema = tell_schema, .arg = at};
+    open_server(w, i);
+    assert_int_equal(membership_join(at->membership, &hooks, &w->e), 0);
     at->events[0] = 0;
 }
 
 /* kill -9: its record stays. */
 static void kill_server(struct world *w, int i) {
-    membership_abandon(w->machines[i].membership);
+    membership_free(w->machines[i].membership);
     w->machines[i].membership = NULL;
+}
+
+static void stop_server(struct world *w, int i) {
+    membership_leave(w->machines[i].membership);
+    kill_server(w, i);
 }
 
 /* Time goes by on every machine, as many seconds; each server that is up has a round every second. */
@@ -96,7 +120,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
     for (int i = 0; i < SERVERS; i++)
-        if (w->machines[i].membership) membership_close(w->machines[i].membership);
+        if (w->machines[i].membership) stop_server(w, i);
     for (int i = 0; i < SERVERS; i++) eng_close(w->machines[i].eng);
     free(w);
     return 0;
@@ -112,8 +136,7 @@ static void test_servers_see_one_another_come_and_go(void **state) {
     assert_int_equal(live_at(w, 1), 2);
     assert_events(w, 1, "NEW 2 UP 2 ");
     assert_events(w, 2, "");
-    membership_close(w->machines[2].membership);
-    w->machines[2].membership = NULL;
+    stop_server(w, 2);
     go(w, 1);
     assert_int_equal(live_at(w, 1), 1);
     assert_events(w, 1, "DOWN 2 REMOVED 2 ");
@@ -202,18 +225,118 @@ static void test_a_server_that_was_removed_comes_back(void **state) {
     assert_int_equal(live_at(w, 1), 2);
 }
 
+static void test_a_server_is_known_when_it_has_joined(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    open_server(w, 2);
+    go(w, 0);
+    membership_tick(w->machines[1].membership);
+    assert_events(w, 1, "");
+    assert_int_equal(live_at(w, 2), 2);
+    assert_false(membership_leads(w->machines[2].membership));
+}
+
 static void test_the_version_of_the_schema_is_published(void **state) {
     struct world *w = *state;
-    const uint8_t version[MEMBER_ID] = "one version....";
+    uint8_t version[MEMBER_ID];
     start(w, 1);
     start(w, 2);
-    membership_set_schema(w->machines[2].membership, version);
-    go(w, 2);
+    go(w, 1);
+    w->machines[2].schema = 7;
+    go(w, 1); /* it is not time to renew the record */
+    membership_tick(w->machines[1].membership);
+    memset(version, 7, sizeof(version));
     const struct member_list *l = membership_list(w->machines[1].membership);
     assert_int_equal(l->n, 2);
     assert_memory_equal(l->items[!l->self].schema_version, version, MEMBER_ID);
     assert_string_equal(l->items[!l->self].datacenter, "dc1");
     membership_unref(l);
+}
+
+/* ---- the lease ---- */
+
+/* The number of the leader; 0: there is none, for a while. */
+static int leader(struct world *w) {
+    int found = 0;
+    for (int i = 0; i < SERVERS; i++)
+        if (w->machines[i].membership && membership_leads(w->machines[i].membership)) {
+            assert_int_equal(found, 0);
+            found = i;
+        }
+    return found;
+}
+
+static void test_one_server_leads_and_another_takes_over_when_it_dies(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    assert_int_equal(leader(w), 1);
+    start(w, 2);
+    for (int i = 0; i < 20; i++) {
+        go(w, 1);
+        assert_int_equal(leader(w), 1);
+    }
+    kill_server(w, 1);
+    int waited = 0;
+    while (leader(w) == 0 && waited < 20) {
+        go(w, 1);
+        waited++;
+    }
+    assert_int_equal(leader(w), 2);
+    assert_true(waited >= 4 && waited <= 7); /* its last renewal was up to two seconds old */
+    start(w, 1);
+    go(w, 20);
+    assert_int_equal(leader(w), 2);
+    stop_server(w, 2); /* leaves the lease at once */
+    go(w, 1);
+    assert_int_equal(leader(w), 1);
+    kill_server(w, 1);
+    start(w, 1); /* finds the lease of its earlier run */
+    assert_int_equal(leader(w), 1);
+}
+
+static void test_a_leader_that_was_stopped_does_not_lead(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    start(w, 2);
+    go(w, 2);
+    struct membership *stopped = w->machines[1].membership;
+    w->machines[1].membership = NULL;
+    go(w, 20);
+    w->machines[1].membership = stopped;
+    assert_int_equal(leader(w), 2); /* the other one has noticed nothing yet */
+    go(w, 5);
+    assert_int_equal(leader(w), 2);
+}
+
+/* In the second look of its round, which is after its reads, the other server has a round in between. */
+static void let_other_in(struct machine *m) {
+    enum { READ = 2 };
+    if (++m->n_looks != READ) return;
+    m->looks = NULL;
+    membership_tick(m->other->membership);
+}
+
+static void round_with(struct world *w, int i, int other) {
+    struct machine *m = &w->machines[i];
+    m->looks = let_other_in;
+    m->n_looks = 0;
+    m->other = &w->machines[other];
+    membership_tick(m->membership);
+    assert_null(m->looks);
+}
+
+/* The dead leader lives on just when another one has found it dead. */
+static void test_of_a_renewal_and_a_take_over_that_meet_one_fails(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    start(w, 2);
+    go(w, 2);
+    for (int i = 0; i < SERVERS; i++) w->machines[i].us += MEMBERSHIP_EXPIRE_US;
+    round_with(w, 2, 1);
+    assert_int_equal(leader(w), 1);
+    for (int i = 0; i < SERVERS; i++) w->machines[i].us += MEMBERSHIP_EXPIRE_US;
+    round_with(w, 1, 2);
+    assert_int_equal(leader(w), 2);
 }
 
 static void test_tokens_are_the_same_everywhere_and_no_two_servers_share_one(void **state) {
@@ -251,7 +374,11 @@ int main(void) {
         TEST(test_a_dead_server_that_comes_back_is_up_again),
         TEST(test_an_observer_that_was_stopped_declares_nobody_dead),
         TEST(test_a_server_that_was_removed_comes_back),
+        TEST(test_a_server_is_known_when_it_has_joined),
         TEST(test_the_version_of_the_schema_is_published),
+        TEST(test_one_server_leads_and_another_takes_over_when_it_dies),
+        TEST(test_a_leader_that_was_stopped_does_not_lead),
+        TEST(test_of_a_renewal_and_a_take_over_that_meet_one_fails),
         TEST(test_tokens_are_the_same_everywhere_and_no_two_servers_share_one),
         TEST(test_a_record_that_is_damaged_is_no_server),
     };
