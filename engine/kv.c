@@ -20,6 +20,20 @@ int kv_iter_lend(struct kv_iter *it, int got, struct err *e) {
 }
 #endif
 
+int kv_scan(struct kv *kv, const struct kv_snapshot *at, struct slice from, struct slice to,
+            int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
+    struct kv_iter *it = kv->ops->iter_new(kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
+    while (got > 0 && rc == 0) {
+        rc = fn(arg, it->key, it->value, e);
+        if (rc == 0) got = it->ops->iter_move(it, KV_NEXT, from, e);
+    }
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
+}
+
 int kv_wait_for_room(struct kv *kv, struct err *e) {
     enum { WAIT_US = 60000000, STEP_NS = 2000000 };
     int64_t until = clock_machine_us(&clock_real) + WAIT_US;

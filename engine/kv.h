@@ -36,7 +36,6 @@ enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
     enum kv_damage damage;
-    bool shared; /* of the memory store: others will share it (kv_memory_share) */
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
@@ -192,14 +191,15 @@ struct kv_ops {
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
 
-    /* Calls fn whenever another writer has changed a key in [lower, upper), until the store is
-     * closed; never in a store with one writer. */
-    int (*watch)(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e);
     /* Opens another store with a copy of this one's content at one moment: in o->data_dir, which
      * must hold no store, or in memory. NULL: e says why. */
     struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
 };
 
+/* Calls fn for every key in [from, to) until it does not return 0; at NULL: now. */
+int kv_scan(struct kv *kv, const struct kv_snapshot *at, struct slice from, struct slice to,
+            int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
+            struct err *e) MUST_CHECK;
 /* Sleeps until a write may be tried again after KV_BUSY; -1, ERR_OVERLOADED: not within a
  * minute. */
 int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
@@ -207,8 +207,11 @@ int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) MUST_CHECK;
-/* Another handle of a store that was opened as shared. The last one closed frees it. */
+/* Another handle of the store. The last one closed frees it. */
 struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) MUST_CHECK;
+/* Calls fn whenever another handle has changed a key in [lower, upper), until this one is closed. */
+int kv_memory_watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg,
+                    struct err *e) MUST_CHECK;
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* Opens a checkpoint (save) in its folder, read-only. */
 struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;

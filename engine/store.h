@@ -105,10 +105,20 @@ enum store_offers {
     /* Its engine is its only writer, and may prove things from memory. Otherwise a write that
      * depends on a read carries the partition's ballot as its condition. */
     STORE_ONE_WRITER = 1,
-    /* Every call waits for other machines: reads in the cache tier are incomplete, and commits without
-     * patience are ENG_BUSY. It keeps named records and whole tables itself (the functions at the
-     * end of struct store_ops). */
+    /* Every call waits for other machines: reads in the cache tier are incomplete, and commits
+     * without patience are ENG_BUSY. */
     STORE_REMOTE = 2,
+    STORE_HISTORIES = 4, /* histories of tables (engine/local/history.h) */
+    STORE_STATES = 8,    /* saved states (engine/local/state.c) */
+};
+
+/* The log of a store whose commits are visible before they are durable. One thread at a time. */
+struct store_log_ops {
+    /* As in struct kv_ops (engine/kv.h). */
+    int (*sync)(struct store *s, bool to_disk, struct err *e);
+    int (*heal)(struct store *s, struct err *e);
+    void (*synced)(struct store *s);
+    void (*settle)(struct store *s);
 };
 
 struct store_ops {
@@ -137,18 +147,26 @@ struct store_ops {
      * partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);
 
-    /* These are NULL except in a remote store. They do what eng_meta_write, eng_meta_scan and
-     * eng_each_stored promise. */
+    /* These do what eng_meta_write, eng_meta_scan and eng_each_stored promise. */
     int (*meta_write)(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e);
     int (*meta_scan)(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e);
-    /* Calls fn after a change, until the store is closed. Once. */
-    int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
     int (*each_stored)(struct store *s, eng_stored_fn fn, void *arg, struct err *e);
-    /* Removes all records of a table. */
+    /* Removes all records of a table that has no writer. */
     int (*drop)(struct store *s, uint32_t table, struct err *e);
-    /* What eng_store_figures and, of the cluster, eng_ready promise. */
+    /* Batches, views and cursors are gone. */
+    void (*close)(struct store *s);
+
+    /* What a store may offer beyond that; NULL: it does not. */
+    /* Calls fn after another writer has changed a record, until the store is closed. Called once. */
+    int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
+    const struct store_log_ops *log; /* NULL: what was committed is durable */
+    /* Whether an error in the background makes writes fail, or a cluster does not answer; if so, a
+     * text about it goes to why. It waits for nothing. */
+    bool (*ailing)(struct store *s, char *why, size_t size);
+    /* What eng_store_figures promises. */
     void (*figures)(const struct store *s, struct eng_store_figures *out);
-    bool (*ready)(const struct store *s, char *why, size_t size);
+    int (*backup)(struct store *s, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
+    int (*compact)(struct store *s, struct err *e);
 };
 
 /* The front of an engine: what it knows in this process, whatever its store. */
@@ -168,7 +186,7 @@ struct store_front {
 
 /* First member of every engine. */
 struct store {
-    const struct store_ops *ops;
+    const struct store_ops *ops; /* NULL until the store is open */
     const struct store_front *front;
     void *own; /* the store's */
 };

@@ -47,7 +47,7 @@ static bool sync_once(struct eng *eng) {
     engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     engi_gather_begin(&c->gather, asked);
     engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
-    bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
+    bool failed = eng->store.ops->log->sync(&eng->store, eng->durability != ENG_NONE, &e) != 0;
     int64_t now_us = clock_machine_us(&clock_real);
     engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
@@ -62,7 +62,7 @@ static bool sync_once(struct eng *eng) {
  * own. */
 static void note_synced(struct eng *eng) {
     eng->commit.synced_here = false;
-    if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->kv->ops->synced(eng->kv);
+    if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->store.ops->log->synced(&eng->store);
 }
 
 /* Called with the lock held. Returns false at the timeout. */
@@ -108,7 +108,7 @@ static void tell(struct eng *eng, const struct err *e) {
 static void heal(struct eng *eng) {
     struct err e = {0};
     uint64_t seq = atomic_load(&eng->commit.written);
-    if (eng->kv->ops->heal(eng->kv, &e)) {
+    if (eng->store.ops->log->heal(&eng->store, &e)) {
         tell(eng, &e);
         return;
     }
@@ -125,7 +125,7 @@ static void idle(struct eng *eng, int64_t synced_us) {
     }
     if (clock_machine_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
     if (sync_once(eng) || eng->commit.synced_here) note_synced(eng);
-    else if (eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
+    else if (eng->durability != ENG_NONE) eng->store.ops->log->settle(&eng->store);
 }
 
 static void *run(void *arg) {
@@ -160,6 +160,10 @@ int engi_commit_start(struct eng *eng, struct err *e) {
     pthread_cond_init(&c->work, &attr);
     pthread_cond_init(&c->done, NULL);
     pthread_condattr_destroy(&attr);
+    if (!eng->store.ops->log) {
+        eng->durability = ENG_NONE; /* no commit has anything to wait for */
+        return 0;
+    }
     if (pthread_create(&c->thread, NULL, run, eng))
         return err_set(e, ERR_SERVER, "the commit thread cannot be started");
     c->running = true;
@@ -273,6 +277,7 @@ int engi_commit_check(const struct eng *eng, struct err *e) {
 
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
     struct engi_commit *c = &eng->commit;
+    if (!eng->store.ops->log) return 0;
     engi_order_will_wait(ENGI_RANK_SYNC, 0);
     want(c, seq, 1);
     engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
@@ -288,18 +293,11 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
 bool eng_ready(struct eng *eng, char *why, size_t size) {
     enum { STALLED_US = 10000000 };
     int64_t since = atomic_load(&eng->waiting_since_us);
-    if (eng_is_remote(eng)) return eng->store.ops->ready(&eng->store, why, size);
     snprintf(why, size, "storage failed: the log cannot be synced");
     if (eng_failed(eng)) return false;
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
     if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
-    engi_order_will_wait(ENGI_RANK_STORE, 0);
-    pthread_rwlock_rdlock(&eng->whole);
-    engi_order_holds(ENGI_RANK_STORE, 0);
-    bool ailing = eng->kv->ops->ailing(eng->kv, why, size);
-    pthread_rwlock_unlock(&eng->whole);
-    engi_order_leaves(ENGI_RANK_STORE);
-    return !ailing;
+    return !eng->store.ops->ailing || !eng->store.ops->ailing(&eng->store, why, size);
 }
 
 bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

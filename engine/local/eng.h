@@ -84,8 +84,8 @@ struct engi_commit {
 };
 
 struct eng {
-    struct store store; /* what the rows see of it: engine/local/read.c */
-    struct kv *kv;
+    struct store store;
+    struct kv *kv; /* the local store's; NULL: the engine has another store */
     pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
     struct kv_options kv_options;
     struct kv *retired; /* closed when its last iterator is gone */
@@ -122,11 +122,6 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) {
 
 /* The functions of the local store. */
 extern const struct store_ops engi_local_store;
-
-/* Calls fn for every key in [from, to); at NULL: now. */
-int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
-                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
-                   struct err *e) MUST_CHECK;
 
 int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* eng_ingest from a snapshot of the store; NULL: the present content. */

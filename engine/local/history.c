@@ -173,7 +173,7 @@ static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) 
 }
 
 int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
-    if (eng_is_remote(eng))
+    if (!(eng->store.ops->offers & STORE_HISTORIES))
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
     struct engi_history *h = find(eng, history, true);
     if (!h) return err_nomem(e);
@@ -235,7 +235,7 @@ static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
     if (!r.batch) return err_nomem(e);
     store_u32(ends[0], table);
     store_u32(ends[1], table + 1);
-    int rc = engi_scan_keys(eng, NULL, slice_of(ends[0], 4), slice_of(ends[1], 4), remove_key, &r, e);
+    int rc = kv_scan(eng->kv, NULL, slice_of(ends[0], 4), slice_of(ends[1], 4), remove_key, &r, e);
     if (!rc && r.n && kv_write_patiently(eng->kv, r.batch, e)) rc = -1;
     ops->batch_free(r.batch);
     return rc;
@@ -307,7 +307,7 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
     uint8_t first[LOG_KEY], last[LOG_KEY];
     struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
     if (!copy.load) return -1;
-    int rc = engi_scan_keys(from, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0),
+    int rc = kv_scan(from->kv, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0),
                             copy_record, &copy, e);
     if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
     copy.load->ops->load_free(copy.load);

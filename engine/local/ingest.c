@@ -66,7 +66,7 @@ static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *a
         store_u32(ends[i], ENGI_TABLE_MARKS);
         store_u32(ends[i] + 4, table + i);
     }
-    return engi_scan_keys(from, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip),
+    return kv_scan(from->kv, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip),
                           marks ? take_mark : take_row, in, e);
 }
 

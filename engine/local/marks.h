@@ -26,7 +26,6 @@ enum engi_mark {
     ENGI_MARKS,
 };
 enum {
-    ENGI_MARK_RECORD = 10 /* bytes */,
     ENGI_BUCKETS = 256,
     ENGI_MARK_WORDS = ENGI_MARKS * ENGI_BUCKETS / 64,
     ENGI_COMMIT_LOCKS = 8

@@ -6,32 +6,14 @@
 #include "engine/local/commit.h"
 #include "engine/local/front.h"
 #include "engine/local/history.h"
-#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
-#include "engine/local/read.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
-#include "engine/local/write.h"
 #include "engine/memory/several.h"
 #include "engine/rados/store.h"
 #include "engine/rows/key.h"
-
-int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
-                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
-                   struct err *e) {
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
-    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
-    if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
-    while (got > 0 && rc == 0) {
-        rc = fn(arg, it->key, it->value, e);
-        if (rc == 0) got = it->ops->iter_move(it, KV_NEXT, from, e);
-    }
-    it->ops->iter_free(it);
-    return rc || got < 0 ? -1 : 0;
-}
 
 static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     (void)value, (void)e;
@@ -54,7 +36,7 @@ int engi_load_marks(struct eng *eng, struct err *e) {
     uint8_t from[4], to[4];
     store_u32(from, ENGI_TABLE_MARKS);
     store_u32(to, ENGI_TABLE_MARKS + 1);
-    return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
+    return kv_scan(eng->kv, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
 /* The counters that the row cache and the cached ranges keep themselves. */
@@ -87,7 +69,7 @@ uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
 }
 
 bool eng_store_figures(const struct eng *eng, struct eng_store_figures *out) {
-    if (!eng_is_remote(eng)) return false;
+    if (!eng->store.ops->figures) return false;
     eng->store.ops->figures(&eng->store, out);
     return true;
 }
@@ -102,46 +84,19 @@ bool eng_one_writer(const struct eng *eng) { return eng->store.ops->offers & STO
 bool eng_is_remote(const struct eng *eng) { return eng->store.ops->offers & STORE_REMOTE; }
 
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
-    if (eng_is_remote(eng)) return err_invalid(e, "Backups of a Ceph cluster are made with Ceph's own means");
-    engi_order_will_wait(ENGI_RANK_STORE, 0);
-    pthread_rwlock_rdlock(&eng->whole);
-    engi_order_holds(ENGI_RANK_STORE, 0);
-    int rc = engi_commit_check(eng, e) || eng->kv->ops->backup(eng->kv, folder, keep, out, e) ? -1 : 0;
-    pthread_rwlock_unlock(&eng->whole);
-    engi_order_leaves(ENGI_RANK_STORE);
-    return rc;
+    if (!eng->store.ops->backup) return err_invalid(e, "Backups of a Ceph cluster are made with Ceph's own means");
+    return eng->store.ops->backup(&eng->store, folder, keep, out, e);
 }
 
-/* A compaction removes data from any table, so all tables count as changed when it ends. */
 int eng_compact(struct eng *eng, struct err *e) {
-    int rc = eng->kv->ops->compact(eng->kv, e);
-    struct engi_section section = engi_enter(&eng->epoch);
-    for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
-        for (struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
-            engi_changed_all(t);
-    engi_leave(&eng->epoch, section);
-    return rc;
+    return eng->store.ops->compact ? eng->store.ops->compact(&eng->store, e) : 0;
 }
 
 /* ---- opening ---- */
 
-const struct store_ops engi_local_store = {
-    .offers = STORE_ONE_WRITER,
-    .read = engi_read_row,
-    .cursor_open = engi_read_cursor,
-    .may_be_deleted = engi_read_may_be_deleted,
-    .hint = engi_read_hint,
-    .batch_new = engi_write_batch_new,
-    .batch_free = engi_write_batch_free,
-    .batch_add = engi_write_batch_add,
-    .batch_done = engi_write_batch_done,
-    .commit = engi_write_commit,
-};
-
-static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
-    if (o->copy_of) return o->copy_of->kv->ops->checkpoint(o->copy_of->kv, kv, e);
-    if (o->beside) return kv_memory_share(o->beside->kv, kv, e);
-    return kv->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
+static int open_rados(struct eng *eng, const struct eng_rados *o, struct err *e) {
+    struct rados_options options = {.pool = {.conf = o->conf, .pool = o->pool}, .split_keys = o->split_keys};
+    return rados_store_init(&eng->store, &options, e);
 }
 
 /* Opens the two caches. Without memory for one of them, the engine works without it. */
@@ -151,15 +106,33 @@ static void open_row_cache(struct eng *eng, size_t bytes) {
     eng->range_cache = engi_range_cache_new(for_ranges);
 }
 
-static int open_rados(struct eng *eng, const struct eng_rados *o, struct err *e) {
-    struct rados_options options = {.pool = {.conf = o->conf, .pool = o->pool}, .split_keys = o->split_keys};
-    return rados_store_init(&eng->store, &options, e);
+static int open_local(struct eng *eng, const struct eng_options *o, struct err *e) {
+    struct kv_options kv = {.data_dir = o->data_dir,
+                            .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+                            .write_through = o->durability != ENG_FSYNC,
+                            .block_cache_bytes = o->block_cache_bytes,
+                            .memtable_bytes = o->memtable_bytes,
+                            .memtables = ENG_MEMTABLES,
+                            .background_jobs = o->background_jobs,
+                            .arg = eng,
+                            .merge = engi_merge,
+                            .prefix_len = engi_prefix_len,
+                            .near_len = ENGI_KEY_NEAR,
+                            .filter = engi_purge};
+    eng->kv_options = kv;
+    if (o->copy_of) eng->kv = o->copy_of->kv->ops->checkpoint(o->copy_of->kv, &kv, e);
+    else eng->kv = kv.data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
+    eng->store.ops = &engi_local_store;
+    if (!eng->kv) return -1;
+    open_row_cache(eng, o->row_cache_bytes);
+    return engi_load_marks(eng, e);
 }
 
-/* The store that the rows see, when it is not eng->kv itself. */
-static int open_store(struct eng *eng, const struct eng_options *o, bool several, struct err *e) {
+static int open_store(struct eng *eng, const struct eng_options *o, struct err *e) {
     if (o->rados) return open_rados(eng, o->rados, e);
-    return several ? several_init(&eng->store, eng->kv, o->faults, e) : 0;
+    if (o->beside) return several_share(&eng->store, &o->beside->store, o->faults, e);
+    if (o->shared) return several_open(&eng->store, o->faults, e);
+    return open_local(eng, o, e);
 }
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) {
@@ -169,7 +142,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         free(eng);
         return NULL;
     }
-    eng->store = (struct store){.ops = &engi_local_store, .front = &engi_front};
+    eng->store.front = &engi_front;
     eng->durability = o->durability;
     pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;
@@ -184,26 +157,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_init(&eng->named_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
-    struct kv_options kv = {.data_dir = o->rados ? NULL : o->data_dir,
-                            .shared = o->shared,
-                            .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
-                            .write_through = o->durability != ENG_FSYNC,
-                            .block_cache_bytes = o->block_cache_bytes,
-                            .memtable_bytes = o->memtable_bytes,
-                            .memtables = ENG_MEMTABLES,
-                            .background_jobs = o->background_jobs,
-                            .arg = eng,
-                            .merge = engi_merge,
-                            .prefix_len = engi_prefix_len,
-                            .near_len = ENGI_KEY_NEAR,
-                            .filter = engi_purge};
-    bool several = o->shared || o->beside || o->rados;
-    if (several) kv.filter = NULL; /* what may be purged is known only to a store's one writer */
-    eng->kv_options = kv;
-    eng->kv = open_kv(o, &kv, e);
-    if (!several) open_row_cache(eng, o->row_cache_bytes);
-    int rc = !eng->kv || open_store(eng, o, several, e) || engi_load_marks(eng, e) ||
-             engi_commit_start(eng, e);
+    int rc = open_store(eng, o, e) || engi_commit_start(eng, e);
     if (!rc) engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
     if (!rc && !engi_reclaim_start(eng, e)) return eng;
     eng_close(eng);
@@ -213,10 +167,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
 void eng_close(struct eng *eng) {
     engi_reclaim_stop(eng);
     if (eng->commit.running) engi_commit_stop(eng);
-    if (eng->retired) eng->retired->ops->close(eng->retired);
-    if (eng_is_remote(eng)) rados_store_fini(&eng->store);
-    else several_fini(&eng->store);
-    if (eng->kv) eng->kv->ops->close(eng->kv);
+    if (eng->store.ops) eng->store.ops->close(&eng->store);
     pthread_rwlock_destroy(&eng->whole);
     engi_guards_fini(&eng->guards);
     engi_commit_locks_fini(&eng->commit_locks);

@@ -22,7 +22,8 @@
 #include "engine/local/table.h"
 
 static int check_folder(const struct eng *eng, struct err *e) {
-    if (eng_is_remote(eng)) return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
+    if (!(eng->store.ops->offers & STORE_STATES))
+        return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
     return eng->kv_options.data_dir ? 0
                                     : err_invalid(e, "States are saved in the data folder, and this server has none");
 }

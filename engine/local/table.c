@@ -155,20 +155,7 @@ static int close_table(struct eng *eng, uint32_t id, struct engi_table **out, st
 int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, id);
-    uint8_t ends[2][8];
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_MARKS);
-        store_u32(ends[i] + 4, id + i);
-    }
-    engi_table_change_begin(t);
-    int rc = eng_is_remote(eng) ? eng->store.ops->drop(&eng->store, id, e) : 0;
-    if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e);
-    engi_table_change_end(t);
-    if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
-    for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
-        atomic_store(&t->marks.recorded[i], 0);
-        atomic_store(&t->marks.set[i], 0);
-    }
+    int rc = eng->store.ops->drop(&eng->store, id, e);
     if (t && !rc) engi_changed_all(t);
     engi_leave(&eng->epoch, section);
     if (!rc) engi_commit_next_seq(eng);
@@ -219,43 +206,8 @@ void engi_tables_fini(struct eng *eng) {
 
 /* ---- what is stored ---- */
 
-/* Keys that begin with lead, if it is one, and the id; other keys may be among them. */
-static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, struct err *e) {
-    uint8_t from[8], to[8];
-    size_t at = lead ? 4 : 0;
-    store_u32(from, lead);
-    store_u32(from + at, lead ? 0 : ENGI_TABLE_FIRST);
-    store_u32(to, lead + 1);
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = slice_of(from, at + 4)};
-    if (lead) spec.upper = slice_of(to, 4);
-    struct kv_iter *it = kv->ops->iter_new(kv, &spec, e);
-    if (!it) return -1;
-    uint8_t seek[8];
-    memcpy(seek, from, sizeof(seek));
-    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
-    while (got > 0 && !rc) {
-        uint32_t id = it->key.n >= at + 4 ? load_u32(it->key.p + at) : 0;
-        bool names = lead != ENGI_TABLE_MARKS || it->key.n == ENGI_MARK_RECORD; /* horizons are there, too */
-        if (names) rc = fn(arg, id, e);
-        if (id == UINT32_MAX) break;
-        store_u32(seek + at, id + 1);
-        if (!rc)
-            got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e)
-                        : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
-    }
-    it->ops->iter_free(it);
-    return rc || got < 0 ? -1 : 0;
-}
-
-int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) {
-    bool failed = each_of(kv, ENGI_TABLE_MARKS, fn, arg, e) || each_of(kv, ENGI_TABLE_HISTORY, fn, arg, e) ||
-                  each_of(kv, 0, fn, arg, e);
-    return failed ? -1 : 0;
-}
-
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {
-    if (eng_is_remote(eng)) return eng->store.ops->each_stored(&eng->store, fn, arg, e);
-    return engi_each_stored(eng->kv, fn, arg, e);
+    return eng->store.ops->each_stored(&eng->store, fn, arg, e);
 }
 
 /* ---- settings of a table ---- */

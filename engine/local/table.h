@@ -67,10 +67,6 @@ static inline bool engi_is_closed(const struct engi_table *t) {
 }
 /* The ids of all tables there are, to be freed by the caller. NULL: no memory. */
 uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) MUST_CHECK;
-/* eng_each_stored of a store. */
-struct kv;
-int engi_each_stored(struct kv *kv, int (*fn)(void *arg, uint32_t id, struct err *e), void *arg,
-                     struct err *e) MUST_CHECK;
 /* Removes the rows and marks of a table that has no writer; its id may be used again. */
 int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) MUST_CHECK;
 

@@ -1,7 +1,7 @@
 #include "engine/local/eng.h"
 #include "engine/local/rocksdb/kv_check.h"
-#include "engine/local/table.h"
 #include "engine/rows/key.h"
+#include "engine/rows/named.h"
 #include "engine/rows/row_codec.h"
 #include "engine/rows/tombstone.h"
 #include "engine/verify.h"

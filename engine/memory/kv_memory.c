@@ -650,7 +650,8 @@ static int compact(struct kv *kv, struct err *e) {
     return rc;
 }
 
-static int watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e) {
+int kv_memory_watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg,
+                    struct err *e) {
     struct content *s = content_of(kv);
     pthread_mutex_lock(&s->lock);
     struct watch *w = s->n_watches < WATCHES_MAX ? &s->watches[s->n_watches] : NULL;
@@ -758,7 +759,6 @@ static const struct kv_ops memory_ops = {
     .bytes = bytes,
     .drop_range = drop_range,
     .compact = compact,
-    .watch = watch,
     .checkpoint = checkpoint,
 };
 

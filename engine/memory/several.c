@@ -5,6 +5,7 @@
 
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
+#include "engine/rows/named.h"
 #include "engine/rows/walk.h"
 
 struct several {
@@ -145,6 +146,37 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
     return rc;
 }
 
+/* ---- named records, tables ---- */
+
+static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    return engi_named_write(several_of(s)->kv, n, changes, e);
+}
+
+static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
+    return engi_named_scan(several_of(s)->kv, prefix, fn, arg, e);
+}
+
+static int meta_watch(struct store *s, eng_notice_fn fn, void *arg, struct err *e) {
+    uint8_t from[4], to[4];
+    store_u32(from, ENGI_TABLE_META);
+    store_u32(to, ENGI_TABLE_META + 1);
+    return kv_memory_watch(several_of(s)->kv, slice_of(from, 4), slice_of(to, 4), fn, arg, e);
+}
+
+static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err *e) {
+    return engi_each_stored(several_of(s)->kv, fn, arg, e);
+}
+
+static int drop(struct store *s, uint32_t table, struct err *e) {
+    return engi_drop_rows(several_of(s)->kv, table, e);
+}
+
+static void close_store(struct store *s) {
+    struct several *own = several_of(s);
+    own->kv->ops->close(own->kv);
+    free(own);
+}
+
 static const struct store_ops several_ops = {
     .read = read_row,
     .cursor_open = cursor_open,
@@ -155,16 +187,38 @@ static const struct store_ops several_ops = {
     .batch_add = batch_add,
     .batch_done = batch_done,
     .commit = commit,
+    .meta_write = meta_write,
+    .meta_scan = meta_scan,
+    .each_stored = each_stored,
+    .drop = drop,
+    .close = close_store,
+    .meta_watch = meta_watch,
 };
 
-int several_init(struct store *s, struct kv *kv, const struct eng_test_faults *faults, struct err *e) {
+static int merge(void *arg, struct slice a, struct slice b, struct buf *out) {
+    (void)arg;
+    return eng_row_merge(a, b, out);
+}
+
+static int open_handle(struct store *s, struct kv *first, const struct eng_test_faults *faults, struct err *e) {
+    const struct kv_options o = {.merge = merge, .prefix_len = engi_prefix_len};
     struct several *own = calloc(1, sizeof(*own));
     if (!own) return err_nomem(e);
-    own->kv = kv;
+    own->kv = first ? kv_memory_share(first, &o, e) : kv_memory_open(&o, e);
+    if (!own->kv) {
+        free(own);
+        return -1;
+    }
     if (faults) own->faults = *faults;
     s->ops = &several_ops;
     s->own = own;
     return 0;
 }
 
-void several_fini(struct store *s) { free(s->own); }
+int several_open(struct store *s, const struct eng_test_faults *faults, struct err *e) {
+    return open_handle(s, NULL, faults, e);
+}
+
+int several_share(struct store *s, const struct store *first, const struct eng_test_faults *faults, struct err *e) {
+    return open_handle(s, several_of(first)->kv, faults, e);
+}

@@ -7,7 +7,8 @@
 #include "engine/engine.h"
 #include "engine/store.h"
 
-/* The store as one engine sees it. kv, from kv_memory_open or kv_memory_share, must live as long.
- * faults may be NULL. -1: no memory. */
-int several_init(struct store *s, struct kv *kv, const struct eng_test_faults *faults, struct err *e) MUST_CHECK;
-void several_fini(struct store *s);
+/* Opens the store; faults may be NULL. -1: no memory. */
+int several_open(struct store *s, const struct eng_test_faults *faults, struct err *e) MUST_CHECK;
+/* Opens the store that first is an open handle of. The handles are closed in any order. */
+int several_share(struct store *s, const struct store *first, const struct eng_test_faults *faults,
+                  struct err *e) MUST_CHECK;

@@ -119,6 +119,12 @@ static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err 
 
 static int drop(struct store *s, uint32_t table, struct err *e) { return table_drop(rados_of(s), table, e); }
 
+static void close_store(struct store *s) {
+    struct rados *r = rados_of(s);
+    if (r->watch) named_watch_stop(r->watch);
+    rados_close(r);
+}
+
 /* ---- what operators see ---- */
 
 static void figures(const struct store *s, struct eng_store_figures *out) {
@@ -132,23 +138,16 @@ static void figures(const struct store *s, struct eng_store_figures *out) {
                   &out->n[ENG_STORE_SHARD_BYTES]);
 }
 
-static bool ready(const struct store *s, char *why, size_t size) {
+static bool ailing(struct store *s, char *why, size_t size) {
     enum { SILENT_US = 3000000 };
     int64_t silent_us = pool_silent_us(rados_of(s)->pool.counts);
-    if (silent_us <= SILENT_US) return true;
+    if (silent_us <= SILENT_US) return false;
     snprintf(why, size, "the Ceph cluster has answered nothing for %lld seconds", (long long)silent_us / 1000000);
-    return false;
+    return true;
 }
 
 static const struct store_ops rados_ops = {
     .offers = STORE_REMOTE,
-    .meta_write = meta_write,
-    .meta_scan = meta_scan,
-    .meta_watch = meta_watch,
-    .each_stored = each_stored,
-    .drop = drop,
-    .figures = figures,
-    .ready = ready,
     .read = read_row,
     .cursor_open = cursor_open,
     .may_be_deleted = may_be_deleted,
@@ -158,6 +157,14 @@ static const struct store_ops rados_ops = {
     .batch_add = batch_add,
     .batch_done = batch_done,
     .commit = commit,
+    .meta_write = meta_write,
+    .meta_scan = meta_scan,
+    .each_stored = each_stored,
+    .drop = drop,
+    .close = close_store,
+    .meta_watch = meta_watch,
+    .ailing = ailing,
+    .figures = figures,
 };
 
 int rados_store_init(struct store *s, const struct rados_options *o, struct err *e) {
@@ -168,10 +175,4 @@ int rados_store_init(struct store *s, const struct rados_options *o, struct err 
     s->ops = &rados_ops;
     s->own = rados;
     return 0;
-}
-
-void rados_store_fini(struct store *s) {
-    struct rados *r = rados_of(s);
-    if (r->watch) named_watch_stop(r->watch);
-    rados_close(r);
 }

@@ -7,5 +7,4 @@
 /* Every function of it waits for the cluster. So in the cache tier reads are incomplete, and a commit
  * without patience is ENG_BUSY: the caller does it again on a thread that may wait. -1: e says why. */
 int rados_store_init(struct store *s, const struct rados_options *o, struct err *e) MUST_CHECK;
-void rados_store_fini(struct store *s);
 static inline struct rados *rados_of(const struct store *s) { return s->own; }

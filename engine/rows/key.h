@@ -16,6 +16,7 @@
 enum engi_kind { ENGI_BALLOT, ENGI_PARTITION_DELETION, ENGI_STATIC, ENGI_RANGE_TOMBSTONE, ENGI_ROW, ENGI_PAST };
 enum { ENGI_TABLE_META = 0, ENGI_TABLE_MARKS = 1, ENGI_TABLE_HISTORY = 3, ENGI_TABLE_FIRST = 16 };
 enum { ENGI_KEY_TOKEN = 4, ENGI_KEY_LENGTH = 12, ENGI_KEY_PREFIX_MIN = 14 };
+enum { ENGI_MARK_RECORD = 10 /* bytes of a mark's key */ };
 
 void engi_key_table(struct buf *out, uint32_t table);
 void engi_key_token(struct buf *out, uint32_t table, int64_t token);

@@ -63,11 +63,6 @@ void rocks_close(struct kv *kv) {
     free(r);
 }
 
-int rocks_watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e) {
-    (void)kv, (void)lower, (void)upper, (void)fn, (void)arg, (void)e;
-    return 0; /* there is no other writer */
-}
-
 void rocks_retire(struct kv *kv) { ((struct rocks *)kv)->retired = true; }
 uint32_t rocks_iterators(const struct kv *kv) { return atomic_load(&((const struct rocks *)kv)->iterators); }
 

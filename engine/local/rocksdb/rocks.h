@@ -62,7 +62,7 @@ struct kv_snapshot {
     X(batch_new) X(batch_free) X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
     X(batch_expect) X(batch_clear) X(write) X(has_room) X(ailing) X(sync) X(synced) X(heal) X(settle)        \
     X(tidy) X(load_new) X(load_add) X(load_finish) X(load_free) X(save) X(retire) X(iterators) X(backup)     \
-    X(bytes) X(drop_range) X(compact) X(watch) X(checkpoint)
+    X(bytes) X(drop_range) X(compact) X(checkpoint)
 #define ROCKS_DECLARE(name) __typeof__(*((const struct kv_ops *)NULL)->name) rocks_##name;
 ROCKS_OPS(ROCKS_DECLARE)
 

@@ -212,10 +212,10 @@ static void test_notice_tells_of_the_writes_of_others(void **state) {
     (void)state;
     struct err e = {0};
     struct world w = {0};
-    struct kv_options o = {.merge = join, .shared = true};
+    struct kv_options o = {.merge = join};
     struct kv *a = kv_memory_open(&o, &e), *b = kv_memory_share(a, &o, &e);
     int told = 0;
-    assert_int_equal(a->ops->watch(a, slice_str("k"), slice_str("l"), count_notice, &told, &e), 0);
+    assert_int_equal(kv_memory_watch(a, slice_str("k"), slice_str("l"), count_notice, &told, &e), 0);
     assert_int_equal(put_one(&w, a, "k1", "own", NULL, NULL) | put_one(&w, b, "l", "outside", NULL, NULL), 0);
     assert_int_equal(told, 0);
     assert_int_equal(put_one(&w, b, "k1", "x", NULL, NULL), 0);

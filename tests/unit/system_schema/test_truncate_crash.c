@@ -133,7 +133,7 @@ static int keys_in(struct world *w, uint32_t storage) {
     int n = 0;
     store_u32(from, storage);
     store_u32(to, storage + 1);
-    must(w, engi_scan_keys(w->eng, NULL, slice_of(from, 4), slice_of(to, 4), count_key, &n, &w->err));
+    must(w, kv_scan(w->eng->kv, NULL, slice_of(from, 4), slice_of(to, 4), count_key, &n, &w->err));
     return n;
 }
 

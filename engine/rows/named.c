@@ -1,0 +1,99 @@
+#include "engine/rows/named.h"
+
+#include "engine/rows/key.h"
+
+/* ---- named records: keys under table 0 ---- */
+
+static int add(struct kv_batch *b, const struct eng_meta_change *change, struct err *e) {
+    struct buf key;
+    buf_init(&key, 0);
+    engi_key_table(&key, ENGI_TABLE_META);
+    buf_put_slice(&key, change->key);
+    int rc = buf_failed(&key) ? -1 : 0;
+    if (!rc && change->conditional) rc = b->ops->batch_expect(b, buf_slice(&key), change->expected);
+    if (!rc) rc = change->deleted ? b->ops->batch_delete(b, buf_slice(&key))
+                                  : b->ops->batch_put(b, buf_slice(&key), change->value);
+    buf_fini(&key);
+    return rc ? err_nomem(e) : 0;
+}
+
+int engi_named_write(struct kv *kv, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    struct kv_batch *b = kv->ops->batch_new(kv);
+    if (!b) return err_nomem(e);
+    int rc = 0;
+    for (uint32_t i = 0; i < n && !rc; i++) rc = add(b, &changes[i], e);
+    if (!rc) rc = kv_write_patiently(kv, b, e);
+    kv->ops->batch_free(b);
+    return rc;
+}
+
+struct named_scan {
+    struct slice prefix;
+    eng_meta_fn fn;
+    void *arg;
+};
+
+static int take_record(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct named_scan *s = arg;
+    struct slice name = slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN);
+    if (name.n < s->prefix.n || !slice_eq(slice_of(name.p, s->prefix.n), s->prefix)) return 1;
+    return s->fn(s->arg, name, value, e);
+}
+
+int engi_named_scan(struct kv *kv, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
+    struct named_scan s = {.prefix = prefix, .fn = fn, .arg = arg};
+    struct buf from;
+    uint8_t to[4];
+    buf_init(&from, 0);
+    engi_key_table(&from, ENGI_TABLE_META);
+    buf_put_slice(&from, prefix);
+    store_u32(to, ENGI_TABLE_META + 1);
+    err_clear(e);
+    int rc = buf_failed(&from) ? err_nomem(e)
+                               : kv_scan(kv, NULL, buf_slice(&from), slice_of(to, 4), take_record, &s, e);
+    buf_fini(&from);
+    return rc && !e->set ? 0 : rc; /* past the last name with the prefix is no error */
+}
+
+/* ---- tables ---- */
+
+/* Keys that begin with lead, if it is one, and the id; other keys may be among them. */
+static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, struct err *e) {
+    uint8_t from[8], to[8];
+    size_t at = lead ? 4 : 0;
+    store_u32(from, lead);
+    store_u32(from + at, lead ? 0 : ENGI_TABLE_FIRST);
+    store_u32(to, lead + 1);
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = slice_of(from, at + 4)};
+    if (lead) spec.upper = slice_of(to, 4);
+    struct kv_iter *it = kv->ops->iter_new(kv, &spec, e);
+    if (!it) return -1;
+    uint8_t seek[8];
+    memcpy(seek, from, sizeof(seek));
+    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
+    while (got > 0 && !rc) {
+        uint32_t id = it->key.n >= at + 4 ? load_u32(it->key.p + at) : 0;
+        bool names = lead != ENGI_TABLE_MARKS || it->key.n == ENGI_MARK_RECORD; /* horizons are there, too */
+        if (names) rc = fn(arg, id, e);
+        if (id == UINT32_MAX) break;
+        store_u32(seek + at, id + 1);
+        if (!rc)
+            got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e)
+                        : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+    }
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
+}
+
+int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) {
+    bool failed = each_of(kv, ENGI_TABLE_MARKS, fn, arg, e) || each_of(kv, ENGI_TABLE_HISTORY, fn, arg, e) ||
+                  each_of(kv, 0, fn, arg, e);
+    return failed ? -1 : 0;
+}
+
+int engi_drop_rows(struct kv *kv, uint32_t table, struct err *e) {
+    uint8_t from[4], to[4];
+    store_u32(from, table);
+    store_u32(to, table + 1);
+    return kv->ops->drop_range(kv, slice_of(from, 4), slice_of(to, 4), e);
+}
