@@ -183,6 +183,26 @@ def legacy_timeuuid(table, statement, tally, cassandra):
     return len(others) == len(masks) and all(re.search("mask_|timeuuid", name) for name in masks) and bool(masks)
 
 
+@explains("Cassandra's mask_default of a timeuuid gives the legacy type, except of a clustering column in descending order; the bytes are the same")
+def mask_of_a_descending_timeuuid(table, statement, tally, cassandra):
+    if not answered(tally, cassandra) or len(tally.columns) != len(cassandra.columns):
+        return False
+    descending = [name for (name, type_), desc in zip(table.ck, table.desc) if desc and type_ == "timeuuid"]
+    others = [(a, b) for a, b in zip(tally.columns, cassandra.columns) if a != b]
+    values = [(a, b) for rows_of in zip(*([row for page in answer.pages for row in page] for answer in (tally, cassandra))) for a, b in zip(*rows_of)]
+    return bool(others) and list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and all(
+        (a[1], b[1]) == ("'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'", "timeuuid") and a[0] == b[0]
+        and any(f"mask_default({name})" in a[0] for name in descending) for a, b in others) and all(
+        repr(a) == repr(b) or isinstance(b, uuid.UUID) and b.bytes == a for a, b in values)
+
+
+@explains("Cassandra words a syntax error after the path that its parser has tried; the line, the column and the token are the same")
+def words_of_a_syntax_error(table, statement, tally, cassandra):
+    places = [re.search(r'code=2000 \[Syntax error in CQL query\] message="line (\d+:\d+) (?:no viable alternative at|mismatched|extraneous|missing \S+ at) ?(?:input )?(\'\S+\')', a.error)
+              for a in (tally, cassandra)]
+    return all(places) and places[0].groups() == places[1].groups()
+
+
 @explains("Cassandra's functions of collections refuse a frozen collection that is a clustering column in descending order")
 def function_of_a_descending_collection(table, statement, tally, cassandra):
     descending = [name for (name, _), desc in zip(table.ck, table.desc) if desc]
