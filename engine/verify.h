@@ -22,8 +22,19 @@ struct eng_verify {
      * records. */
     bool (*has)(void *arg, uint32_t id);
     void *arg;
-    uint64_t records, rows; /* counts: named records; records of partitions */
+    uint64_t records, rows; /* counts: named records; records of partitions, on a cluster their operands */
+    /* On a cluster: objects of rows; those that changed whenever they were read, so that their
+     * counters were not compared. */
+    uint64_t objects, busy;
 };
 
 /* -1: the check was not possible: no such folder, or no memory. */
 int eng_verify(struct eng_verify *v, struct err *e) MUST_CHECK;
+
+/* The same for a pool of a Ceph cluster (engine/rados), beside servers that use it: what it reports
+ * does not depend on what they write meanwhile. It checks each object of rows: its state and that of
+ * its halves or its whole, its counters against its keys, every operand by its own reader, and that
+ * its table is in the catalogue. It checks the named records and the log of batches, too. data_dir
+ * is not used. -1: the cluster does not answer, or no memory. */
+struct eng_rados;
+int eng_verify_rados(struct eng_verify *v, const struct eng_rados *where, struct err *e) MUST_CHECK;

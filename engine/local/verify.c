@@ -1,9 +1,8 @@
 #include "engine/local/eng.h"
 #include "engine/local/rocksdb/kv_check.h"
+#include "engine/rows/check.h"
 #include "engine/rows/key.h"
 #include "engine/rows/named.h"
-#include "engine/rows/row_codec.h"
-#include "engine/rows/tombstone.h"
 #include "engine/verify.h"
 
 #include <dirent.h>
@@ -33,24 +32,6 @@ struct look {
     struct arena arena; /* of one record */
 };
 
-static int check_partition(struct look *l, struct slice key, struct slice value, struct err *e) {
-    size_t n = engi_prefix_len(key);
-    struct eng_row row;
-    struct engi_tomb tomb;
-    int64_t ts, at;
-    if (!n || n >= key.n) return err_set(e, ERR_SERVER, "its key is none of a partition");
-    struct slice rest = slice_of(key.p + n + 1, key.n - n - 1);
-    switch (key.p[n]) {
-    case ENGI_PARTITION_DELETION: return engi_tomb_deletion(value, &ts, &at, e);
-    case ENGI_RANGE_TOMBSTONE: return engi_tomb_read(rest, value, &tomb, e);
-    case ENGI_STATIC: case ENGI_ROW:
-        eng_row_init(&row, key.p[n] == ENGI_ROW ? ENG_ROW : ENG_STATIC, rest);
-        return eng_row_decode(value, &l->arena, &row, e);
-    case ENGI_PAST: return 0;
-    default: return err_set(e, ERR_SERVER, "its key is of no kind");
-    }
-}
-
 static int check_record(struct look *l, struct slice key, struct slice value, struct err *e) {
     uint32_t table = key.n >= ENGI_KEY_TOKEN ? load_u32(key.p) : UINT32_MAX;
     if (table == ENGI_TABLE_META) {
@@ -59,7 +40,7 @@ static int check_record(struct look *l, struct slice key, struct slice value, st
     }
     if (table < ENGI_TABLE_FIRST) return 0;
     l->v->rows++;
-    return check_partition(l, key, value, e);
+    return engi_check_record(key, value, &l->arena, e);
 }
 
 static void take(void *arg, struct slice key, struct slice value) {

@@ -180,16 +180,23 @@ int batchlog_record(struct rados *s, const struct eng_batch *b, struct err *e) {
 
 /* ---- replay ---- */
 
-static int replay(struct rados *s, struct slice logged, struct arena *a, struct err *e) {
-    struct partitions p = {0};
+int batchlog_check(struct slice logged, size_t *n, struct err *e) {
     struct rd r = rd_of(logged);
-    size_t n = 0;
+    *n = 0;
     while (rd_left(&r)) {
         struct slice key = rd_bytes(&r, rd_u32(&r)), value = rd_bytes(&r, rd_u32(&r));
         if (r.bad || !engi_prefix_len(key) || !value.n)
             return err_set(e, ERR_SERVER, "a batch in the Ceph pool's log is damaged");
-        n++;
+        ++*n;
     }
+    return 0;
+}
+
+static int replay(struct rados *s, struct slice logged, struct arena *a, struct err *e) {
+    struct partitions p = {0};
+    struct rd r;
+    size_t n;
+    if (batchlog_check(logged, &n, e) < 0) return -1;
     p.changes = ARENA_ARRAY(a, n + 1, struct write_change);
     if (!p.changes) return err_nomem(e);
     r = rd_of(logged);

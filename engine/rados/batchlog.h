@@ -15,5 +15,7 @@
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
 /* Only records a batch in the log. */
 int batchlog_record(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
+/* Counts the changes of a logged batch. -1: it is damaged. */
+int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
 /* Applies logged changes that are older than age_us. *n: how many records. 0, -1. */
 int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) MUST_CHECK;

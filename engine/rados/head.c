@@ -19,8 +19,7 @@ int head_note_drop(struct rados *s, uint32_t table) {
     return rc;
 }
 
-/* 1: the table was dropped, 0, or a negative error number. */
-static int was_dropped(struct rados *s, uint32_t table, struct arena *a) {
+int head_was_dropped(struct rados *s, uint32_t table, struct arena *a) {
     struct omap_read r = {.pool = &s->pool};
     struct omap_pairs found = {0};
     struct buf key;
@@ -61,9 +60,9 @@ static int make_root(struct rados *s, const struct shard *sh) {
 int head_read(struct rados *s, const struct shard *sh, bool creates, struct arena *a, struct shard_head *head) {
     int rc = read_once(s, sh, a, head);
     if (rc != -ENOENT || !creates || sh->id.depth) return rc;
-    if ((rc = was_dropped(s, sh->id.table, a)) != 0) return rc < 0 ? rc : -ENOENT;
+    if ((rc = head_was_dropped(s, sh->id.table, a)) != 0) return rc < 0 ? rc : -ENOENT;
     if ((rc = make_root(s, sh)) < 0) return rc;
-    if ((rc = was_dropped(s, sh->id.table, a)) == 0) return read_once(s, sh, a, head);
+    if ((rc = head_was_dropped(s, sh->id.table, a)) == 0) return read_once(s, sh, a, head);
     assert(!sh->id.depth); /* Q6: only a root is made, and removed again */
     if (rc > 0 && (rc = s->pool.lib->remove(s->pool.io, sh->name)) == 0) rc = -ENOENT;
     return rc;

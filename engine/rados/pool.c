@@ -52,6 +52,17 @@ void pool_close(struct pool *p) {
     free(p->counts);
 }
 
+int pool_each_object(const struct pool *p, pool_object_fn fn, void *arg) {
+    const char *name;
+    void *list;
+    int rc = p->lib->nobjects_list_open(p->io, &list);
+    if (rc < 0) return rc;
+    while ((rc = p->lib->nobjects_list_next(list, &name, NULL, NULL)) == 0)
+        if ((rc = fn(arg, name)) < 0) break;
+    p->lib->nobjects_list_close(list);
+    return rc == -ENOENT ? 0 : rc;
+}
+
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) {
     const char *what = use == POOL_READS ? "read" : "write";
     if (rc == -ETIMEDOUT)

@@ -24,6 +24,11 @@ struct pool {
 int pool_open(struct pool *p, const struct pool_options *o, struct err *e) MUST_CHECK;
 void pool_close(struct pool *p);
 
+/* Calls fn with the name of each object of the pool, until it returns less than 0. 0, fn's result or
+ * another negative error number. */
+typedef int (*pool_object_fn)(void *arg, const char *name);
+int pool_each_object(const struct pool *p, pool_object_fn fn, void *arg) MUST_CHECK;
+
 /* Fills e for a negative result of librados and returns -1. ERR_READ_TIMEOUT or ERR_WRITE_TIMEOUT
  * after -ETIMEDOUT, else ERR_SERVER. */
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) COLD;

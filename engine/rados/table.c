@@ -36,20 +36,6 @@ static int remove_shard(void *arg, const struct shard *sh, const struct shard_he
     return remove_object(arg, sh->name);
 }
 
-typedef int (*object_fn)(void *arg, const char *name);
-
-static int each_object(struct rados *s, object_fn fn, void *arg) {
-    const struct librados *lib = s->pool.lib;
-    const char *name;
-    void *list;
-    int rc = lib->nobjects_list_open(s->pool.io, &list);
-    if (rc < 0) return rc;
-    while ((rc = lib->nobjects_list_next(list, &name, NULL, NULL)) == 0)
-        if ((rc = fn(arg, name)) < 0) break;
-    lib->nobjects_list_close(list);
-    return rc == -ENOENT ? 0 : rc;
-}
-
 struct orphans {
     struct rados *s;
     uint32_t table;
@@ -72,7 +58,7 @@ int table_drop(struct rados *s, uint32_t table, struct err *e) {
     if (rc == 0) rc = head_read(s, sh, false, &a, &head);
     arena_fini(&a);
     /* Without a root there may be halves that a late split has made. */
-    if (rc == -ENOENT) rc = each_object(s, remove_orphan, &(struct orphans){.s = s, .table = table});
+    if (rc == -ENOENT) rc = pool_each_object(&s->pool, remove_orphan, &(struct orphans){.s = s, .table = table});
     else if (rc == 0) rc = each_shard(s, &root, remove_shard, s);
     shard_map_forget(&s->shards, table);
     return rc < 0 ? pool_error(e, rc, POOL_WRITES, sh->name) : 0;
@@ -118,7 +104,7 @@ static int by_id(const void *a, const void *b) {
 
 int table_each(struct rados *s, table_fn fn, void *arg, struct err *e) {
     struct tables t = {0};
-    int rc = each_object(s, note_table, &t);
+    int rc = pool_each_object(&s->pool, note_table, &t);
     if (rc < 0) rc = pool_error(e, rc, POOL_READS, "names");
     if (t.n) qsort(t.ids, t.n, sizeof(t.ids[0]), by_id);
     for (size_t i = 0; rc == 0 && i < t.n; i++) rc = fn(arg, t.ids[i], e);

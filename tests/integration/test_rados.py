@@ -1,4 +1,5 @@
 """Several servers on one pool of a Ceph cluster (--store rados), with one OSD in memory: the same rows and the same schema at each of them."""
+import json
 import subprocess
 import threading
 from pathlib import Path
@@ -11,7 +12,7 @@ from cassandra.query import BatchStatement
 import page_api
 import programs
 import test_model
-from tally_server import Server, create_keyspace, eventually, free_port
+from tally_server import TALLYD, Server, create_keyspace, eventually, free_port
 
 CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
 SYSTEM_PYTHON = "/usr/bin/python3"  # which has Ceph's module
@@ -217,6 +218,17 @@ def test_metrics_show_the_store(sessions, servers):
         assert after[f"tally_store_{name}"] >= before[f"tally_store_{name}"] + 20, name
     assert after["tally_store_shards"] > 0 and after["tally_store_shard_keys"] >= 20
     assert after["tally_store_shard_bytes"] >= after["tally_store_shard_keys"]
+
+
+def test_tally_verify_finds_a_pool_sound_beside_its_servers(sessions, ceph):
+    a, _ = sessions
+    futures = [a.execute_async("INSERT INTO ks.t (p, c, v) VALUES (%s, 1, 'verified')", (p,)) for p in range(800, 900)]
+    done = subprocess.run([TALLYD.with_name("tally"), "verify", "--rados-pool", "tally", "--rados-conf", ceph / "ceph.conf", "--json"], capture_output=True, text=True)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["ok"], result["damage"]) == (0, True, []), done.stderr
+    assert result["objects"] > 0 and result["records"] > 0 and result["rows"] > 0
+    for future in futures:
+        future.result()
 
 
 def test_a_server_whose_cluster_is_silent_is_not_ready_and_says_why(sessions, servers, ceph):

@@ -13,6 +13,7 @@
 #include "engine/rados/omap_key.h"
 #include "engine/rados/store.h"
 #include "engine/rados/write.h"
+#include "engine/verify.h"
 #include "harness.h"
 
 enum { PARTITIONS = 25, KEYS = 30, COLUMNS = 4, ROUNDS = 1200, NOW = 1000000 };
@@ -399,6 +400,148 @@ static void test_a_batch_that_is_written_in_part_says_so(void **state) {
     }
 }
 
+/* ---- verification ---- */
+
+struct findings {
+    struct pair *p;
+    struct buf words; /* of this test's table */
+    bool in_catalogue;
+};
+
+static void take_finding(void *arg, const char *words) {
+    struct findings *f = arg;
+    char table[16], id[16];
+    snprintf(table, sizeof(table), "rows.%08x", f->p->table);
+    snprintf(id, sizeof(id), "id %u", f->p->table);
+    if (strstr(words, table) || strstr(words, id)) buf_printf(&f->words, "%s\n", words);
+}
+static int take_record(void *arg, struct slice name, struct slice value, struct err *e) {
+    return (void)arg, (void)name, (void)value, (void)e, 0;
+}
+static void take_store(void *arg) { (void)arg; }
+static bool catalogue_has(void *arg, uint32_t id) {
+    const struct findings *f = arg;
+    return id != f->p->table || f->in_catalogue;
+}
+
+/* Expects the words to be found; NULL: nothing. Returns the number of operands of all tables. */
+static uint64_t assert_found(struct pair *p, bool in_catalogue, const char *words) {
+    struct findings f = {.p = p, .in_catalogue = in_catalogue};
+    struct eng_rados where = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally"};
+    struct eng_verify v = {.found = take_finding, .named = take_record, .next_store = take_store,
+                           .has = catalogue_has, .arg = &f};
+    buf_init(&f.words, 0);
+    if (eng_verify_rados(&v, &where, &p->e)) fail_msg("%s", p->e.text);
+    buf_u8(&f.words, 0);
+    if (!words && f.words.n > 1) fail_msg("found: %s", f.words.p);
+    if (words && !strstr((char *)f.words.p, words)) fail_msg("not found: %s, but: %s", words, f.words.p);
+    buf_fini(&f.words);
+    return v.rows;
+}
+
+static void put_raw(struct pair *p, const char *object, struct slice key, struct slice value) {
+    struct omap_write w = {.creates = true};
+    omap_write_set(&w, key, value);
+    assert_int_equal(omap_write_run(&w, &store_rados(p->rados)->pool, object), 0);
+    omap_write_fini(&w);
+}
+
+static void remove_raw(struct pair *p, const char *object, struct slice key) {
+    struct omap_write w = {0};
+    omap_write_remove(&w, key);
+    assert_int_equal(omap_write_run(&w, &store_rados(p->rados)->pool, object), 0);
+    omap_write_fini(&w);
+}
+
+static void write_some(struct pair *p, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct statement s;
+        do draw_statement(p, &s);
+        while (s.kind < 4);
+        commit(p, i % 2 ? p->rados : p->other, &s, 1, false);
+    }
+}
+
+static void test_damage_of_a_shard_is_found(void **state) {
+    struct pair *p = *state;
+    struct shard sh = {.id = {.table = p->table}};
+    struct buf key;
+    shard_name(&sh.id, sh.name);
+    buf_init(&key, 0);
+    write_some(p, 20);
+    assert_true(assert_found(p, true, NULL) >= 20);
+    put_raw(p, sh.name, slice_str("garbage"), slice_str("x"));
+    assert_found(p, true, "its key is none of an operand");
+    remove_raw(p, sh.name, slice_str("garbage"));
+    assert_found(p, true, NULL);
+
+    /* an operand of a row that decodes to nothing, and that no counter counts */
+    struct omap_operand_id id = {.kind = OMAP_APPENDED, .sequence = 1, .writer = 1};
+    struct buf record;
+    buf_init(&record, 0);
+    harness_key(&record, p->table, 1, ENGI_ROW, slice_str("01"));
+    omap_key_escape(&key, slice_of(record.p + ENGI_KEY_TOKEN, record.n - ENGI_KEY_TOKEN));
+    buf_u8(&key, OMAP_KEY_END);
+    omap_key_operand(&key, &id);
+    put_raw(p, sh.name, buf_slice(&key), slice_str("\xff\xff\xff"));
+    assert_found(p, true, ": the key 0x");
+    assert_found(p, true, "21 operands of");
+    assert_found(p, true, "and counts 20 of");
+    remove_raw(p, sh.name, buf_slice(&key));
+    assert_found(p, true, NULL);
+
+    put_raw(p, sh.name, shard_state_key, slice_str("?"));
+    assert_found(p, true, "is in no state");
+    put_raw(p, sh.name, shard_state_key, shard_state_value(SHARD_SPLIT));
+    assert_found(p, true, "is split and still has 20 keys");
+    assert_found(p, true, "the object of its half 0 is missing");
+    put_raw(p, sh.name, shard_state_key, shard_state_value(SHARD_OPEN));
+    assert_found(p, false, "which no object of the catalogue has");
+    buf_fini(&record);
+    buf_fini(&key);
+}
+
+static void test_halves_and_wholes_that_do_not_fit_are_found(void **state) {
+    struct pair *p = *state;
+    struct shard root = {.id = {.table = p->table}}, half = {.id = shard_half(&root.id, 1)};
+    const struct pool *pool = &store_rados(p->rados)->pool;
+    shard_name(&root.id, root.name);
+    shard_name(&half.id, half.name);
+    write_some(p, 10);
+    put_raw(p, half.name, shard_state_key, shard_state_value(SHARD_OPEN));
+    assert_found(p, true, "is an open half of a shard that is not split");
+    put_raw(p, half.name, shard_state_key, shard_state_value(SHARD_COPIED)); /* a split that has begun */
+    assert_found(p, true, NULL);
+    put_raw(p, half.name, shard_state_key, shard_state_value(SHARD_OPEN));
+    assert_int_equal(pool->lib->remove(pool->io, root.name), 0);
+    assert_found(p, true, "the object of the whole is missing");
+    assert_int_equal(eng_table_drop(p->rados, p->table, &p->e), 0);
+    assert_found(p, false, NULL);
+    put_raw(p, half.name, shard_state_key, shard_state_value(SHARD_OPEN));
+    assert_found(p, false, "which was dropped");
+    assert_int_equal(pool->lib->remove(pool->io, half.name), 0);
+}
+
+/* Two engines write, split and fold while a third looks at everything. */
+static void *write_on(void *arg) {
+    struct pair *p = arg;
+    for (int i = 0; i < 300; i++) {
+        struct statement s;
+        draw_statement(p, &s);
+        commit(p, i % 2 ? p->rados : p->other, &s, 1, false);
+    }
+    return NULL;
+}
+
+static void test_nothing_is_found_beside_writers(void **state) {
+    struct pair *p = *state, looks = *p;
+    pthread_t writer;
+    assert_int_equal(pthread_create(&writer, NULL, write_on, p), 0);
+    for (int i = 0; i < 10; i++) assert_found(&looks, true, NULL);
+    pthread_join(writer, NULL);
+    assert_found(p, true, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
@@ -407,6 +550,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_partition_too_large_to_be_read_downwards_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damage_of_a_shard_is_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_halves_and_wholes_that_do_not_fit_are_found, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_found_beside_writers, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

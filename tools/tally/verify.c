@@ -1,5 +1,5 @@
-/* tally verify: checks the files of a data folder that no server uses, and the records in them. It
- * changes nothing. */
+/* tally verify: checks the files of a data folder that no server uses, and the records in them; or
+ * the objects of a pool of a Ceph cluster, beside its servers. It changes nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "access/role.h"
 #include "base/file.h"
+#include "engine/engine.h"
 #include "engine/verify.h"
 #include "metering/capture/format.h"
 #include "metering/ledger/journal.h"
@@ -26,6 +27,7 @@ enum { FOUND_MAX = 1000 };
 
 struct verify {
     const char *data_dir;
+    struct eng_rados rados; /* pool NULL: a data folder */
     bool json;
     struct arena arena;
     struct named_ids ids; /* of one store */
@@ -184,6 +186,28 @@ static void print(struct verify *v, const struct eng_verify *x) {
     buf_fini(&out);
 }
 
+static int run_rados(struct verify *v, struct eng_verify *x) {
+    struct err e = {0};
+    struct buf out;
+    if (eng_verify_rados(x, &v->rados, &e)) return say_wrong(v->json, "verify", &e);
+    buf_init(&out, 0);
+    for (uint32_t i = 0; i < v->n_found; i++) {
+        if (v->json) json_str(&out, NULL, v->found[i]);
+        else buf_printf(&out, "%s\n", v->found[i]);
+    }
+    if (v->json)
+        printf("{\"ok\":%s,\"objects\":%llu,\"busy\":%llu,\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n",
+               v->n_found ? "false" : "true", (unsigned long long)x->objects, (unsigned long long)x->busy,
+               (unsigned long long)x->records, (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
+    else
+        printf("%.*s%llu objects (%llu too busy to compare their counters), %llu records of the catalogue, "
+               "%llu operands of rows: %s\n",
+               SLICE_FMT(buf_slice(&out)), (unsigned long long)x->objects, (unsigned long long)x->busy,
+               (unsigned long long)x->records, (unsigned long long)x->rows, v->n_found ? "damaged" : "sound");
+    buf_fini(&out);
+    return v->n_found ? EXIT_NO : EXIT_DONE;
+}
+
 static int run(struct verify *v, struct eng_verify *x) {
     static const struct table_column columns[] = {{"file", false}, {"bytes", true}, {"state", false}};
     char path[PATH_MAX];
@@ -215,12 +239,18 @@ int tally_verify(int argc, char **argv) {
     struct verify *v = calloc(1, sizeof(*v));
     char folder[PATH_MAX];
     if (!v) return EXIT_NO;
+    v->rados.conf = "/etc/ceph/ceph.conf";
     const struct flag flags[] = {
         FLAG_TEXT("data-dir", "DIR", v->data_dir, "the data folder of a server that is stopped"),
+        FLAG_TEXT("rados-pool", "POOL", v->rados.pool, "instead: the pool of servers on a Ceph cluster, which may run"),
+        FLAG_TEXT("rados-conf", "FILE", v->rados.conf, "the cluster's configuration; default: /etc/ceph/ceph.conf"),
         FLAG_ON("json", v->json, "print the result as JSON"),
     };
     int rc = flags_read("verify", argc, argv, flags, ARRAY_LEN(flags));
-    if (!rc && (!v->data_dir || !realpath(v->data_dir, folder))) {
+    if (!rc && v->data_dir && v->rados.pool) {
+        fprintf(stderr, "tally verify: either --data-dir or --rados-pool; see tally verify --help\n");
+        rc = EXIT_USAGE;
+    } else if (!rc && !v->rados.pool && (!v->data_dir || !realpath(v->data_dir, folder))) {
         fprintf(stderr, "tally verify: --data-dir names a data folder%s; see tally verify --help\n",
                 v->data_dir ? ", and there is no such folder" : "");
         rc = EXIT_USAGE;
@@ -230,7 +260,7 @@ int tally_verify(int argc, char **argv) {
         arena_init(&v->arena, 64 << 10, 0);
         struct eng_verify x = {
             .data_dir = folder, .found = found, .named = named, .next_store = next_store, .has = has, .arg = v};
-        rc = run(v, &x);
+        rc = v->rados.pool ? run_rados(v, &x) : run(v, &x);
         named_ids_fini(&v->ids);
         arena_fini(&v->arena);
     } else if (rc < 0) {

@@ -1,0 +1,316 @@
+/* The verification of a pool, beside servers that use it (engine/verify.h).
+ *
+ * Every write to an object changes a counter of its head, and reads of the head and of a page of
+ * keys are one operation. So pages whose heads are equal are of one moment; if an object changes
+ * meanwhile, it is read again. A record of a drop is written before the table's objects are removed
+ * (Q6), and states only go forward (Q3). So an object is missed only if its table has no such
+ * record afterwards, and a state is compared with one that is read later.
+ */
+#include "engine/verify.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "engine/rados/batchlog.h"
+#include "engine/rados/head.h"
+#include "engine/rados/named.h"
+#include "engine/rados/omap_key.h"
+#include "engine/rows/check.h"
+
+enum { TRIES = 10, CHUNK = 64 << 10, KEY_SHOWN = 48 };
+
+struct verify {
+    struct eng_verify *v;
+    struct rados s; /* only its pool is used */
+    struct arena arena; /* of one page or one look */
+    size_t n, cap;
+    struct shard_id *shards;
+};
+
+static void tell(struct verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void tell(struct verify *v, const char *fmt, ...) {
+    char words[ERR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    v->v->found(v->v->arg, words);
+}
+
+/* ---- one object ---- */
+
+/* Of one moment, unless it changed. */
+struct contents {
+    struct shard_head head;
+    uint64_t operands, operand_bytes;     /* which the counters count; */
+    uint64_t own_keys, own_bytes;         /* partitions' own keys, which they count in what was copied by a split */
+};
+
+static int check_operand(struct verify *v, const struct shard_id *id, const struct omap_pair *p, struct err *e) {
+    struct buf key;
+    struct omap_operand_id operand;
+    buf_init(&key, 0);
+    buf_u32(&key, id->table);
+    int rc = omap_key_read(p->key, &key, &operand) < 0 ? err_set(e, ERR_SERVER, "its key is none of an operand") : 0;
+    if (rc == 0) rc = engi_check_record(buf_slice(&key), p->value, &v->arena, e);
+    if (rc == 0 && (shard_position(buf_slice(&key)) < id->bits || shard_position(buf_slice(&key)) > shard_last(id)))
+        rc = err_set(e, ERR_SERVER, "its token is none of this object's");
+    buf_fini(&key);
+    return rc;
+}
+
+static void take_pair(struct verify *v, const struct shard_id *id, const struct omap_pair *p, struct contents *c) {
+    char name[SHARD_NAME], shown[2 * KEY_SHOWN + 1] = "";
+    struct err e = {0};
+    if (omap_key_of_partition(p->key)) {
+        c->own_keys++;
+        c->own_bytes += p->key.n + p->value.n;
+        return;
+    }
+    c->operands++;
+    c->operand_bytes += p->key.n + p->value.n;
+    if (check_operand(v, id, p, &e) == 0) return;
+    shard_name(id, name);
+    for (size_t i = 0; i < p->key.n && i < KEY_SHOWN; i++) snprintf(shown + 2 * i, 3, "%02x", p->key.p[i]);
+    tell(v, "object %s: the key 0x%s%s: %s", name, shown, p->key.n > KEY_SHOWN ? "..." : "", e.text);
+}
+
+static bool pairs_equal(const struct omap_pairs *a, const struct omap_pairs *b) {
+    bool equal = a->n == b->n;
+    for (size_t i = 0; equal && i < a->n; i++)
+        equal = slice_eq(a->items[i].key, b->items[i].key) && slice_eq(a->items[i].value, b->items[i].value);
+    return equal;
+}
+
+/* Reads a page behind start, and the head. *more: there is another page. */
+static int read_page(struct verify *v, const char *name, const char *start, struct omap_pairs *head,
+                     struct omap_pairs *page, bool *more) {
+    struct omap_read r = {.pool = &v->s.pool};
+    head->n = page->n = 0;
+    omap_read_add(&r, "", SHARD_HEAD_PREFIX, OMAP_READ_MAX);
+    omap_read_add(&r, start, "", OMAP_READ_MAX);
+    int rc = omap_read_run(&r, name);
+    if (rc == 0 && (omap_read_take(&r, 0, &v->arena, head) < 0 || omap_read_take(&r, 1, &v->arena, page) < 0))
+        rc = -ENOMEM;
+    *more = rc == 0 && r.parts[1].more && page->n;
+    omap_read_fini(&r);
+    return rc;
+}
+
+/* 0; -EAGAIN: it changed; -EBADMSG: its head is damaged; another negative error number. */
+static int read_object(struct verify *v, const struct shard_id *id, struct arena *first_arena, struct contents *c) {
+    struct omap_pairs first = {0}, head = {0}, page = {0};
+    char name[SHARD_NAME];
+    struct buf start;
+    bool more = true;
+    int rc = 0;
+    *c = (struct contents){0};
+    shard_name(id, name);
+    buf_init(&start, 0);
+    buf_put_str(&start, SHARD_HEAD_LAST);
+    buf_u8(&start, 0);
+    while (rc == 0 && more) {
+        arena_reset(&v->arena);
+        if (buf_failed(&start)) rc = -ENOMEM;
+        if (rc == 0) rc = read_page(v, name, (const char *)start.p, &head, &page, &more);
+        for (size_t i = 0; rc == 0 && i < page.n; i++) take_pair(v, id, &page.items[i], c);
+        if (rc == 0 && first.n && !pairs_equal(&first, &head)) rc = -EAGAIN;
+        for (size_t i = 0; rc == 0 && !first.n && i < head.n; i++) {
+            head.items[i].key = arena_dup(first_arena, head.items[i].key);
+            head.items[i].value = arena_dup(first_arena, head.items[i].value);
+            if (!head.items[i].key.p || !head.items[i].value.p) rc = -ENOMEM;
+        }
+        if (rc == 0 && !first.n) {
+            first = head;
+            head = (struct omap_pairs){0};
+        }
+        buf_clear(&start, SIZE_MAX);
+        if (more) buf_put_slice(&start, page.items[page.n - 1].key);
+        buf_u8(&start, 0);
+    }
+    if (rc == 0 && shard_head_read(&first, first_arena, &c->head) < 0) rc = -EBADMSG;
+    omap_pairs_fini(&first);
+    omap_pairs_fini(&head);
+    omap_pairs_fini(&page);
+    buf_fini(&start);
+    return rc;
+}
+
+static void check_counters(struct verify *v, const char *name, const struct contents *c) {
+    struct shard_counter sum = shard_sum(&c->head);
+    if (c->head.state == SHARD_SPLIT && c->operands + c->own_keys)
+        tell(v, "object %s is split and still has %llu keys", name, (unsigned long long)(c->operands + c->own_keys));
+    if (c->head.state != SHARD_OPEN && c->head.state != SHARD_FROZEN) return;
+    if (sum.keys < c->operands || sum.keys > c->operands + c->own_keys || sum.bytes < c->operand_bytes ||
+        sum.bytes > c->operand_bytes + c->own_bytes)
+        tell(v, "object %s has %llu operands of %llu bytes, and counts %llu of %llu", name,
+             (unsigned long long)c->operands, (unsigned long long)c->operand_bytes, (unsigned long long)sum.keys,
+             (unsigned long long)sum.bytes);
+}
+
+/* ---- an object's halves and its whole ---- */
+
+/* The state of a shard's object, or a negative error number. */
+static int state_of(struct verify *v, const struct shard_id *id) {
+    struct shard sh = {.id = *id};
+    struct shard_head head;
+    shard_name(id, sh.name);
+    int rc = head_read(&v->s, &sh, false, &v->arena, &head);
+    return rc < 0 ? rc : (int)head.state;
+}
+
+/* Whether an object is not there, and its table was not dropped. A negative error number. */
+static int is_missing(struct verify *v, const struct shard_id *id, int state) {
+    if (state != -ENOENT) return state < 0 && state != -EBADMSG ? state : 0;
+    int dropped = head_was_dropped(&v->s, id->table, &v->arena);
+    return dropped < 0 ? dropped : !dropped;
+}
+
+static int check_halves(struct verify *v, const struct shard_id *id, const char *name) {
+    int rc = 0;
+    for (unsigned bit = 0; rc >= 0 && bit < 2; bit++) {
+        struct shard_id half = shard_half(id, bit);
+        rc = is_missing(v, &half, state_of(v, &half));
+        if (rc > 0) tell(v, "object %s is split, and the object of its half %u is missing", name, bit);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int check_whole(struct verify *v, const struct shard_id *id, const char *name) {
+    struct shard_id whole = {.table = id->table, .depth = (uint8_t)(id->depth - 1)};
+    whole.bits = whole.depth ? id->bits & ~(~(uint64_t)0 >> whole.depth) : 0;
+    int state = state_of(v, &whole), rc = is_missing(v, &whole, state);
+    if (rc > 0) tell(v, "object %s is a half, and the object of the whole is missing", name);
+    if (state == SHARD_OPEN || state == SHARD_COPIED)
+        tell(v, "object %s is an open half of a shard that is not split", name);
+    return rc < 0 ? rc : 0;
+}
+
+static int check_shard(struct verify *v, const struct shard_id *id) {
+    struct arena head_arena;
+    struct contents c;
+    char name[SHARD_NAME];
+    int rc = -EAGAIN;
+    shard_name(id, name);
+    arena_init(&head_arena, CHUNK, 0);
+    for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
+        arena_reset(&head_arena);
+        rc = read_object(v, id, &head_arena, &c);
+    }
+    v->v->objects++;
+    v->v->rows += c.operands;
+    arena_reset(&v->arena);
+    switch (rc) {
+    case 0:
+        check_counters(v, name, &c);
+        if (c.head.state == SHARD_SPLIT) rc = check_halves(v, id, name);
+        else if (c.head.state == SHARD_OPEN && id->depth) rc = check_whole(v, id, name);
+        else if (c.head.state != SHARD_OPEN && c.head.state != SHARD_FROZEN && c.head.state != SHARD_COPIED)
+            tell(v, "object %s is in no state", name);
+        break;
+    case -EAGAIN: v->v->busy++, rc = 0; break;
+    case -EBADMSG: tell(v, "object %s: its head is damaged", name), rc = 0; break;
+    case -ENOENT: rc = 0; break; /* it was dropped meanwhile */
+    default: break;
+    }
+    arena_fini(&head_arena);
+    return rc;
+}
+
+/* ---- named records, the log of batches, tables ---- */
+
+static int take_named(void *arg, struct slice name, struct slice value, struct err *e) {
+    struct verify *v = arg;
+    struct err why = {0};
+    (void)e;
+    v->v->records++;
+    if (v->v->named(v->v->arg, name, value, &why) < 0)
+        tell(v, "the named record %.*s: %s", SLICE_FMT(name), why.text);
+    return 0;
+}
+
+static int check_named(struct verify *v, struct err *e) {
+    struct err why = {0};
+    v->v->next_store(v->v->arg);
+    if (named_scan(&v->s, slice_of("", 0), take_named, v, &why) == 0) return 0;
+    if (why.code != ERR_SERVER) return *e = why, -1;
+    tell(v, "%s", why.text);
+    return 0;
+}
+
+static int check_batches(struct verify *v) {
+    struct omap_pairs head = {0}, page = {0};
+    struct buf start;
+    bool more = true;
+    int rc = 0;
+    buf_init(&start, 0);
+    buf_u8(&start, 0);
+    while (rc == 0 && more && !buf_failed(&start)) {
+        arena_reset(&v->arena);
+        rc = read_page(v, "batches", (const char *)start.p, &head, &page, &more);
+        for (size_t i = 0; rc == 0 && i < page.n; i++) {
+            struct err e = {0};
+            size_t n;
+            if (batchlog_check(page.items[i].value, &n, &e) < 0) tell(v, "object batches: %s", e.text);
+        }
+        buf_clear(&start, SIZE_MAX);
+        if (more) buf_put_slice(&start, page.items[page.n - 1].key);
+        buf_u8(&start, 0);
+    }
+    omap_pairs_fini(&head);
+    omap_pairs_fini(&page);
+    buf_fini(&start);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+/* Runs after the named records were read: an object whose table is not among them has no owner. */
+static int check_owner(struct verify *v, const struct shard_id *id) {
+    char name[SHARD_NAME];
+    shard_name(id, name);
+    arena_reset(&v->arena);
+    int dropped = head_was_dropped(&v->s, id->table, &v->arena);
+    if (dropped < 0 || (!dropped && v->v->has(v->v->arg, id->table))) return dropped < 0 ? dropped : 0;
+    int state = state_of(v, id);
+    if (state == -ENOENT) return 0;
+    if (state < 0 && state != -EBADMSG) return state;
+    if (dropped) tell(v, "object %s is left of the table of id %u, which was dropped", name, id->table);
+    else
+        tell(v, "object %s has rows of id %u, which no object of the catalogue has; a server frees them after its "
+                "start", name, id->table);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int note_shard(void *arg, const char *name) {
+    struct verify *v = arg;
+    struct shard_id id;
+    if (shard_name_read(name, &id) < 0) return 0;
+    if (array_room(&v->shards, v->n, &v->cap, sizeof(v->shards[0])) < 0) return -ENOMEM;
+    v->shards[v->n++] = id;
+    return 0;
+}
+
+static int check_all(struct verify *v, struct err *e) {
+    int rc = pool_each_object(&v->s.pool, note_shard, v);
+    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_shard(v, &v->shards[i]);
+    if (rc == 0) rc = check_batches(v);
+    if (rc == 0 && check_named(v, e) < 0) return -1;
+    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_owner(v, &v->shards[i]);
+    return rc < 0 ? pool_error(e, rc, POOL_READS, "of the pool") : 0;
+}
+
+int eng_verify_rados(struct eng_verify *o, const struct eng_rados *where, struct err *e) {
+    struct verify v = {.v = o};
+    const struct pool_options pool = {.conf = where->conf, .pool = where->pool};
+    if (pool_open(&v.s.pool, &pool, e) < 0) return -1;
+    arena_init(&v.arena, CHUNK, 0);
+    int rc = check_all(&v, e);
+    arena_fini(&v.arena);
+    free(v.shards);
+    pool_close(&v.s.pool);
+    return rc;
+}
