@@ -51,6 +51,8 @@ static int open_ledger(struct instance *in, struct err *e) {
                                .path = dir ? path : NULL};
     in->ledger = ledger_open(&o, e);
     if (!in->ledger) return -1;
+    const struct fleet_options fo = {.eng = in->eng, .ledger = in->ledger, .clock = &in->clock.clock};
+    if (!eng_one_writer(in->eng) && !(in->fleet = fleet_open(&fo, e))) return -1;
     if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e)))
         return -1;
     in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock, .report = in->report};
@@ -66,6 +68,10 @@ static int open_ledger(struct instance *in, struct err *e) {
 }
 
 static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg)->catalog); }
+
+static bool table_exists(void *arg, uint32_t object) {
+    return catalog_has_object(((struct instance *)arg)->catalog, object);
+}
 
 /* Roles and logins. As in Cassandra, a new database in cassandra mode has the role cassandra
  * with the password cassandra, unless there is a credentials file. In keyspaces mode logins come
@@ -108,6 +114,7 @@ static int open_database(struct instance *in, struct err *e) {
     in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, in->ledger, e);
     if (!in->admission) return -1;
     in->metering.admission = in->admission;
+    if (in->fleet && fleet_start(in->fleet, table_exists, in, e)) return -1;
     if (open_access(in, e)) return -1;
     struct cql_db_options dbo = {.admission = admission_of(in->admission),
                                  .eng = in->eng,
@@ -190,10 +197,6 @@ static bool capacity_of(void *arg, uint32_t object, double *read, double *write)
     *read = (double)capacity_rate(&t.read, values[LIMIT_TABLE_READ]);
     *write = (double)capacity_rate(&t.write, values[LIMIT_TABLE_WRITE]);
     return true;
-}
-
-static bool table_exists(void *arg, uint32_t object) {
-    return catalog_has_object(((struct instance *)arg)->catalog, object);
 }
 
 static bool limits_of(void *arg, uint32_t object, struct limit_table *out) {
@@ -287,6 +290,7 @@ void instance_close(struct instance *in) {
     if (in->front) np_front_stop(in->front);
     if (in->capture) capture_recorder_free(in->capture);
     if (in->db) cql_db_free(in->db);
+    fleet_close(in->fleet); /* after the front: nothing is charged any more */
     if (in->admission) admission_free(in->admission);
     if (in->metering.catalog) system_metering_unwatch(&in->metering);
     if (in->access) access_close(in->access);

@@ -10,6 +10,7 @@
 #include "server/admission.h"
 #include "server/control_capture.h"
 #include "server/control_faults.h"
+#include "server/fleet.h"
 #include "server/local_socket.h"
 #include "server/settings.h"
 #include "server/states.h"
@@ -26,6 +27,7 @@ struct instance {
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
     struct ledger *ledger;
+    struct fleet *fleet; /* the other servers on the store; NULL: there are none */
     struct system_metering metering;
     struct system_auth auth;
     struct capture_recorder *capture;

@@ -58,7 +58,7 @@ static int take_gone(void *arg, const struct table_stats *t, uint32_t second) {
  * removed after the next change. */
 static void drop_gone(struct system_metering *m) {
     struct gone g = {.schema = catalog_schema(m->catalog)};
-    (void)ledger_tables(m->ledger, take_gone, &g);
+    (void)ledger_own_tables(m->ledger, take_gone, &g);
     schema_unref(g.schema);
     for (size_t i = 0; i < g.n; i++) ledger_drop(m->ledger, g.objects[i]);
     free(g.objects);

@@ -19,7 +19,8 @@ enum {
     KIND_DROPPED = 4,
     KIND_LIMITS = 5,
     KIND_ROLES = 6,
-    KIND_SHARD = 7
+    KIND_SHARD = 7,
+    KIND_ID = 8,
 };
 enum { HEAD = 8, RECORD_MAX = 1 << 20, FILE_MAX = 256 << 20, GROWN = 4 << 20 };
 enum { OPERATION_BASE = 1000, OPERATION_STEP = 100, SPAN_BASE = 10000, SPAN_STEP = 4 };
@@ -88,6 +89,7 @@ static void put_blobs(struct buf *b, struct stats *of, bool all) {
         put_blob(b, KIND_LIMITS, t->object, t, &t->limits, all);
     }
     put_blob(b, KIND_ROLES, 0, NULL, &of->roles, all);
+    put_blob(b, KIND_ID, 0, NULL, &of->id, all);
     for (uint32_t i = 0; i < STATS_SHARDS; i++) put_blob(b, KIND_SHARD, i, NULL, &of->shards[i], all);
 }
 
@@ -121,6 +123,7 @@ struct record_head {
 static int take_blob(struct stats *b, const struct record_head *h, struct rd *r) {
     struct slice bytes = rd_bytes(r, rd_left(r));
     if (h->kind == KIND_ROLES) return stats_blob_set(&b->roles, bytes);
+    if (h->kind == KIND_ID) return stats_blob_set(&b->id, bytes);
     if (h->kind == KIND_SHARD) return h->object < STATS_SHARDS ? stats_blob_set(&b->shards[h->object], bytes) : 1;
     struct table_stats *t = stats_open(b, h->object, h->keyspace, h->name);
     return t ? stats_blob_set(&t->limits, bytes) : -1;
@@ -160,6 +163,7 @@ int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest)
     case KIND_DROP: stats_drop(b, h.object); return 0;
     case KIND_LIMITS:
     case KIND_ROLES:
+    case KIND_ID:
     case KIND_SHARD: return take_blob(b, &h, &r);
     case KIND_MINUTE:
     case KIND_BASE:
@@ -257,21 +261,43 @@ void journal_sync(struct journal *j) {
     if (j->fd >= 0 && fdatasync(j->fd)) say_failure(j);
 }
 
+static void put_minute(struct buf *out, const struct table_stats *t, const struct stats_minute *m) {
+    size_t start = begin_record(out, KIND_MINUTE, t->object, m->minute, t);
+    put_figures(out, &m->cell.f);
+    for (unsigned k = 0; k < SPANS; k++) {
+        const struct span *s = &m->cell.spans[k];
+        put_count(out, SPAN_BASE + SPAN_STEP * k, s->min);
+        put_count(out, SPAN_BASE + SPAN_STEP * k + 1, s->max);
+        put_count(out, SPAN_BASE + SPAN_STEP * k + 2, s->n);
+    }
+    end_record(out, start);
+}
+
 static void put_minutes(struct buf *out, const struct table_stats *t, bool all) {
     for (int i = 0; i < STATS_MINUTES; i++) {
         struct stats_minute *m = t->minutes[i];
         if (!m || !(all || m->changed)) continue;
-        size_t start = begin_record(out, KIND_MINUTE, t->object, m->minute, t);
-        put_figures(out, &m->cell.f);
-        for (unsigned k = 0; k < SPANS; k++) {
-            const struct span *s = &m->cell.spans[k];
-            put_count(out, SPAN_BASE + SPAN_STEP * k, s->min);
-            put_count(out, SPAN_BASE + SPAN_STEP * k + 1, s->max);
-            put_count(out, SPAN_BASE + SPAN_STEP * k + 2, s->n);
-        }
-        end_record(out, start);
+        put_minute(out, t, m);
         m->changed = false;
     }
+}
+
+void journal_put_share(struct buf *out, const struct table_stats *t) {
+    struct figures base = t->total;
+    uint32_t newest = 0;
+    for (int i = 0; i < STATS_MINUTES; i++)
+        if (t->minutes[i] && t->minutes[i]->minute > newest) newest = t->minutes[i]->minute;
+    for (int i = 0; i < STATS_MINUTES; i++) {
+        const struct stats_minute *m = t->minutes[i];
+        if (!m || m->minute + JOURNAL_SHARE_MINUTES <= newest) continue;
+        figures_sub(&base, &m->cell.f);
+        put_minute(out, t, m);
+    }
+    put_record(out, KIND_BASE, t, &base);
+}
+
+void journal_put_share_of_dropped(struct buf *out, const struct stats *b) {
+    put_record(out, KIND_DROPPED, NULL, &b->dropped);
 }
 
 void journal_put_changes(struct buf *out, struct stats *b, bool all) {

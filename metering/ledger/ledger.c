@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "metering/ledger/journal.h"
 
 struct ledger {
@@ -20,6 +22,7 @@ struct ledger {
     struct journal journal;
     pthread_mutex_t lock; /* of the fields below; taken after a shard's lock and file_lock */
     struct stats stats;
+    struct shares shares; /* of other servers */
     struct roles roles; /* of closed connections */
     pthread_t thread;
     pthread_cond_t wake;
@@ -202,7 +205,36 @@ static int each(struct ledger *l, const struct object_list *of, ledger_table_fn 
     return rc;
 }
 
-int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->stats.tables, fn, arg); }
+int ledger_own_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->stats.tables, fn, arg); }
+
+/* A table that only this server has is passed as it is; of others a sum is made. */
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
+    uint32_t i = 0, shared;
+    uint64_t from = 0;
+    int rc = 0;
+    collect(l);
+    uint32_t second = running_second(l);
+    pthread_mutex_lock(&l->lock);
+    while (!rc) {
+        bool more = shares_next(&l->shares, from, &shared);
+        const struct table_stats *own = i < l->stats.tables.n ? stats_at(&l->stats, i) : NULL;
+        if (!own && !more) break;
+        if (own && more && shared < own->object) own = NULL;
+        uint32_t object = own ? own->object : shared;
+        if (own) i++;
+        if (own && !(more && shared == object)) {
+            rc = fn(arg, own, second);
+        } else {
+            struct table_stats *sum = shares_sum(&l->shares, own, object);
+            rc = sum ? fn(arg, sum, second) : -1;
+            if (sum) stats_table_free(sum);
+        }
+        from = (uint64_t)object + 1;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->stats.gone, fn, arg); }
 
 int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg) {
@@ -238,7 +270,8 @@ void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANG
 
 struct figures ledger_dropped(struct ledger *l) {
     pthread_mutex_lock(&l->lock);
-    struct figures f = l->stats.dropped;
+    struct figures f = l->stats.dropped, others = shares_dropped(&l->shares);
+    figures_add(&f, &others);
     pthread_mutex_unlock(&l->lock);
     return f;
 }
@@ -503,6 +536,105 @@ struct roles *ledger_roles(struct ledger *l) {
     return roles;
 }
 
+/* ---- shares ---- */
+
+static void write_changes(struct ledger *l);
+
+int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) {
+    if (random_bytes(id, sizeof(*id), e)) return -1;
+    pthread_mutex_lock(&l->lock);
+    int rc = stats_blob_set(&l->stats.id, slice_of(id, sizeof(*id)));
+    pthread_mutex_unlock(&l->lock);
+    if (rc) return err_nomem(e);
+    write_changes(l);
+    pthread_mutex_lock(&l->file_lock);
+    if (l->has_file) journal_sync(&l->journal);
+    bool failing = l->journal.failing;
+    pthread_mutex_unlock(&l->file_lock);
+    return failing ? err_set(e, ERR_SERVER, "the ledger's file cannot be written") : 0;
+}
+
+int ledger_share_id(struct ledger *l, uint64_t *id, struct err *e) {
+    pthread_mutex_lock(&l->lock);
+    bool has = l->stats.id.n == sizeof(*id);
+    if (has) memcpy(id, l->stats.id.p, sizeof(*id));
+    pthread_mutex_unlock(&l->lock);
+    return has ? 0 : ledger_share_renew(l, id, e);
+}
+
+int ledger_share_recover(struct ledger *l, struct slice records) {
+    pthread_mutex_lock(&l->lock);
+    int rc = share_recover(&l->stats, records);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) {
+    struct buf out;
+    int rc = 0;
+    buf_init(&out, 0);
+    collect(l);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; !rc && i < l->stats.tables.n; i++) {
+        struct table_stats *t = stats_at(&l->stats, i);
+        if (!all && !t->unshared) continue;
+        out.n = 0;
+        journal_put_share(&out, t);
+        rc = buf_failed(&out) ? -1 : fn(arg, t->object, buf_slice(&out));
+        if (!rc) t->unshared = false;
+    }
+    out.n = 0;
+    journal_put_share_of_dropped(&out, &l->stats);
+    if (!rc) rc = buf_failed(&out) ? -1 : fn(arg, SHARE_DROPPED, buf_slice(&out));
+    pthread_mutex_unlock(&l->lock);
+    buf_fini(&out);
+    return rc;
+}
+
+bool ledger_has(struct ledger *l, uint32_t object) {
+    pthread_mutex_lock(&l->lock);
+    bool has = stats_find(&l->stats, object) != NULL;
+    pthread_mutex_unlock(&l->lock);
+    return has;
+}
+
+int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct slice records) {
+    pthread_mutex_lock(&l->lock);
+    struct share *s = shares_open(&l->shares, id);
+    int rc = s ? 0 : -1;
+    if (s && records.p) rc = share_take(s, object, records);
+    else if (s) share_remove(s, object);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+static uint32_t *shared_objects(struct ledger *l, uint32_t *n) {
+    uint32_t *all = NULL, object;
+    size_t cap = 0;
+    *n = 0;
+    pthread_mutex_lock(&l->lock);
+    uint32_t n_hidden = l->shares.n_hidden;
+    l->shares.n_hidden = 0; /* so that those are among them */
+    for (uint64_t from = 0; shares_next(&l->shares, from, &object); from = (uint64_t)object + 1) {
+        if (array_room(&all, *n, &cap, sizeof(*all))) break;
+        all[(*n)++] = object;
+    }
+    l->shares.n_hidden = n_hidden;
+    pthread_mutex_unlock(&l->lock);
+    return all;
+}
+
+void ledger_share_check(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg) {
+    uint32_t n, n_hidden = 0, *all = shared_objects(l, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (all[i] && !exists(arg, all[i])) all[n_hidden++] = all[i];
+    pthread_mutex_lock(&l->lock);
+    free(l->shares.hidden);
+    l->shares.hidden = all;
+    l->shares.n_hidden = n_hidden;
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- what the limiter knows ---- */
 
 void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
@@ -691,6 +823,7 @@ void ledger_close(struct ledger *l) {
     write_changes(l);
     journal_close(&l->journal);
     stats_fini(&l->stats);
+    shares_fini(&l->shares);
     for (unsigned i = 0; i < l->n_shards; i++) shard_fini(&l->shards[i]);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "metering/ledger/roles.h"
 #include "metering/ledger/shard.h"
+#include "metering/ledger/share.h"
 
 struct ledger;
 struct ledger_options {
@@ -70,14 +71,41 @@ void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace,
 typedef int (*ledger_limits_fn)(void *arg, const struct table_stats *t, struct slice state);
 int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 
+/* ---- several servers on one store (share.h); any thread ---- */
+
+/* The id of this ledger's share. It is made, and is on disk when this returns, so that a share has
+ * the charges of one ledger. -1: e says why. */
+int ledger_share_id(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
+/* Gives the ledger another id: its share is somebody else's. */
+int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
+/* Takes back (E2) what the ledger has lost, from records of its own share. Before anything is
+ * posted. 0; 1: damaged; -1: no memory. */
+int ledger_share_recover(struct ledger *l, struct slice records) MUST_CHECK;
+/* Calls fn, under the ledger's lock, with the records of each table that has changed since the last
+ * call (all: of each table), and at last with those of dropped tables (SHARE_DROPPED). When the
+ * caller fails to write them, it asks for all the next time. -1: no memory, or fn's result. */
+typedef int (*ledger_share_fn)(void *arg, uint32_t object, struct slice records);
+int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) MUST_CHECK;
+/* Whether the ledger has the table. */
+bool ledger_has(struct ledger *l, uint32_t object);
+/* Takes the records of an object from another server's share; records.p NULL: it is gone from there.
+ * 0; 1: damaged; -1: no memory. */
+int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct slice records) MUST_CHECK;
+/* Calls exists, without a lock, for every object of all shares, and counts those that it denies as
+ * dropped until the next call. */
+void ledger_share_check(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg);
+
 /* ---- reading; any thread ---- */
 
-/* Calls fn for every table, with all that is posted so far and the running second. fn runs under
+/* Calls fn for every table, with all that is posted so far and the running second. Totals and
+ * minutes are those of all servers on the store, seconds and latencies are this one's. fn runs under
  * the ledger's lock, so it copies the data it wants. A result of -1 from fn ends the loop and is
  * returned. */
 typedef int (*ledger_table_fn)(void *arg, const struct table_stats *t, uint32_t second);
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
-/* ledger_tables for dropped tables, of which only the minutes are kept. */
+/* The same of this server alone. */
+int ledger_own_tables(struct ledger *l, ledger_table_fn fn, void *arg);
+/* ledger_own_tables for dropped tables, of which only the minutes are kept. */
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
 /* Calls fn, as ledger_tables does, for the tables that were posted to since the last call, at most
  * STATS_TOUCHED of them. One caller at a time. */

@@ -16,19 +16,20 @@ void cell_add(struct cell *to, const struct cell *from) {
     latencies_add(&to->latencies, &from->latencies);
 }
 
-static void table_free(struct table_stats *t) {
+void stats_table_free(struct table_stats *t) {
     for (int i = 0; i < STATS_MINUTES; i++) free(t->minutes[i]);
     free(t->limits.p);
     free(t);
 }
 
 void stats_fini(struct stats *b) {
-    for (uint32_t i = 0; i < b->tables.n; i++) table_free(stats_at(b, i));
-    for (uint32_t i = 0; i < b->gone.n; i++) table_free(stats_gone_at(b, i));
+    for (uint32_t i = 0; i < b->tables.n; i++) stats_table_free(stats_at(b, i));
+    for (uint32_t i = 0; i < b->gone.n; i++) stats_table_free(stats_gone_at(b, i));
     object_list_fini(&b->tables);
     object_list_fini(&b->gone);
     for (int i = 0; i < STATS_SHARDS; i++) free(b->shards[i].p);
     free(b->roles.p);
+    free(b->id.p);
     *b = (struct stats){0};
 }
 
@@ -42,7 +43,7 @@ struct table_stats *stats_open(struct stats *b, uint32_t object, const char *key
     snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
     snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
     if (!object_list_add(&b->tables, t)) return t;
-    table_free(t);
+    stats_table_free(t);
     return NULL;
 }
 
@@ -61,7 +62,7 @@ int stats_add(struct table_stats *t, uint32_t second, const struct cell *cell) {
     struct stats_minute *m = minute_open(t, second / 60);
     struct stats_second *s = &t->seconds[second % STATS_SECONDS];
     const struct figures *f = &cell->f;
-    t->changed = true;
+    t->changed = t->unshared = true;
     figures_add(&t->total, f);
     latencies_add(&t->latencies, &cell->latencies);
     if (s->second < second) *s = (struct stats_second){.second = second};
@@ -108,7 +109,7 @@ void stats_take_back(struct table_stats *t, uint32_t second, const struct figure
     struct figures taken = *f;
     figures_sub(&taken, &left);
     figures_sub(&t->total, &taken);
-    t->changed = true;
+    t->changed = t->unshared = true;
 }
 
 /* The file can repeat a minute while the statistics keep it: the newer record replaces the older
@@ -124,7 +125,7 @@ int stats_put_minute(struct table_stats *t, uint32_t minute, const struct cell *
 
 static void forget_gone(struct stats *b, uint32_t object) {
     struct table_stats *t = object_list_remove(&b->gone, object);
-    if (t) table_free(t);
+    if (t) stats_table_free(t);
 }
 
 void stats_drop(struct stats *b, uint32_t object) {
@@ -137,7 +138,7 @@ void stats_drop(struct stats *b, uint32_t object) {
     forget_gone(b, object);
     if (b->gone.n == STATS_GONE) forget_gone(b, stats_gone_at(b, 0)->object);
     while (i < STATS_MINUTES && !t->minutes[i]) i++;
-    if (i == STATS_MINUTES || object_list_add(&b->gone, t)) table_free(t);
+    if (i == STATS_MINUTES || object_list_add(&b->gone, t)) stats_table_free(t);
 }
 
 int stats_blob_set(struct stats_blob *m, struct slice bytes) {

@@ -75,6 +75,7 @@ struct table_stats {
     struct stats_blob limits; /* the limiter's state of the table */
     bool touched; /* listed in stats.touched */
     bool changed;
+    bool unshared; /* it has changed since it was last put into the share (share.h) */
     bool overran; /* a minute was evicted before it was written, so the whole file must be rewritten */
 };
 
@@ -87,11 +88,13 @@ struct stats {
     struct figures dropped;    /* sums of all dropped tables */
     struct object_list gone;   /* struct table_stats, for their minutes: the STATS_GONE dropped last */
     struct stats_blob roles;    /* roles.h */
+    struct stats_blob id;       /* of the ledger's share; empty: it has none */
     struct stats_blob shards[STATS_SHARDS]; /* shard_state.c */
 };
 static inline struct table_stats *stats_at(const struct stats *b, uint32_t i) { return b->tables.items[i]; }
 
 void stats_fini(struct stats *b);
+void stats_table_free(struct table_stats *t);
 struct table_stats *stats_find(const struct stats *b, uint32_t object);
 /* NULL: no memory. */
 struct table_stats *stats_open(struct stats *b, uint32_t object, const char *keyspace, const char *name) MUST_CHECK;

@@ -220,6 +220,34 @@ def test_metrics_show_the_store(sessions, servers):
     assert after["tally_store_shard_bytes"] >= after["tally_store_shard_keys"]
 
 
+def charged(session, table):
+    row = session.execute("SELECT requests, write_units FROM system_metering.tables WHERE keyspace_name = 'ks' AND table_name = %s", (table,)).one()
+    return row.requests, row.write_units
+
+
+def test_each_server_knows_what_all_have_charged(sessions, ceph, tmp_path):
+    a, b = sessions
+    table(a, b, "charged", "p int PRIMARY KEY, v text")
+    known = sum(charged(s, "charged")[0] for s in (a, b))  # the reads that looked for the table
+    for p in range(7):
+        a.execute("INSERT INTO ks.charged (p, v) VALUES (%s, 'x')", (p,))
+    for p in range(5):
+        b.execute("INSERT INTO ks.charged (p, v) VALUES (%s, %s)", (p, "x" * 1500))  # of two units
+    third = Server(tmp_path, *flags(ceph)).start()
+    with third.cluster() as cluster:
+        c = cluster.connect()
+        c.execute("INSERT INTO ks.charged (p, v) VALUES (1, 'x')")
+        for s in (a, b, c):
+            eventually(lambda: charged(s, "charged") == (known + 13, 18), f"{charged(s, 'charged')} instead of {known + 13, 18}")
+        third.kill9()
+    a.execute("INSERT INTO ks.charged (p, v) VALUES (1, 'x')")
+    eventually(lambda: charged(b, "charged") == (known + 14, 19))
+    third.start()
+    with third.cluster() as cluster:
+        assert charged(cluster.connect(), "charged") == (known + 14, 19)
+    third.stop()
+
+
 def test_tally_verify_finds_a_pool_sound_beside_its_servers(sessions, ceph):
     a, _ = sessions
     futures = [a.execute_async("INSERT INTO ks.t (p, c, v) VALUES (%s, 1, 'verified')", (p,)) for p in range(800, 900)]

@@ -1,0 +1,168 @@
+#include "metering/ledger/share.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+
+void shares_fini(struct shares *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        stats_fini(&s->items[i]->stats);
+        free(s->items[i]);
+    }
+    free(s->items);
+    free(s->hidden);
+    *s = (struct shares){0};
+}
+
+struct share *shares_open(struct shares *s, uint64_t id) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i]->id == id) return s->items[i];
+    if (array_room(&s->items, s->n, &s->cap, sizeof(s->items[0]))) return NULL;
+    struct share *one = calloc(1, sizeof(*one));
+    if (!one) return NULL;
+    one->id = id;
+    return s->items[s->n++] = one;
+}
+
+/* Reads records: 0; 1: they are damaged; -1: no memory. */
+static int read_records(struct stats *out, struct slice records) {
+    uint32_t latest = 0;
+    int64_t n = journal_take(out, records, &latest);
+    return n < 0 ? -1 : (size_t)n < records.n;
+}
+
+/* Moves the minutes that `to` has no newer ones for. The totals of `to` contain them already. */
+static void keep_minutes(struct table_stats *to, struct table_stats *from) {
+    for (int i = 0; i < STATS_MINUTES; i++) {
+        if (to->minutes[i] || !from->minutes[i]) continue;
+        to->minutes[i] = from->minutes[i];
+        from->minutes[i] = NULL;
+    }
+}
+
+void share_remove(struct share *s, uint32_t object) {
+    struct table_stats *t = object_list_remove(&s->stats.tables, object);
+    if (t) stats_table_free(t);
+}
+
+int share_take(struct share *s, uint32_t object, struct slice records) {
+    struct stats fresh = {0};
+    int rc = read_records(&fresh, records);
+    struct table_stats *before = stats_find(&s->stats, object);
+    struct table_stats *t = rc == 0 ? object_list_remove(&fresh.tables, object) : NULL;
+    if (rc == 0 && object == SHARE_DROPPED) s->stats.dropped = fresh.dropped;
+    else if (rc == 0 && !t) rc = 1;
+    stats_fini(&fresh);
+    if (!t) return rc;
+    if (before) {
+        keep_minutes(t, before);
+        share_remove(s, object);
+    }
+    if (object_list_add(&s->stats.tables, t) == 0) return 0;
+    stats_table_free(t);
+    return -1;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool is_hidden(const struct shares *s, uint32_t object) {
+    return s->n_hidden && bsearch(&object, s->hidden, s->n_hidden, sizeof(*s->hidden), by_number);
+}
+
+bool shares_next(const struct shares *s, uint64_t from, uint32_t *object) {
+    bool found = false;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct object_list *tables = &s->items[i]->stats.tables;
+        for (uint32_t k = 0; k < tables->n; k++) {
+            uint32_t o = ((const struct table_stats *)tables->items[k])->object;
+            if (o < from || is_hidden(s, o)) continue;
+            if (!found || o < *object) *object = o;
+            found = true;
+            break; /* they ascend */
+        }
+    }
+    return found;
+}
+
+static int add_minutes(struct table_stats *to, const struct table_stats *from) {
+    for (int i = 0; i < STATS_MINUTES; i++) {
+        const struct stats_minute *m = from->minutes[i];
+        struct stats_minute **at = &to->minutes[i];
+        if (!m || (*at && (*at)->minute > m->minute)) continue;
+        if (!*at && !(*at = calloc(1, sizeof(**at)))) return -1;
+        if ((*at)->minute != m->minute) **at = (struct stats_minute){.minute = m->minute};
+        cell_add(&(*at)->cell, &m->cell);
+    }
+    return 0;
+}
+
+struct table_stats *shares_sum(const struct shares *s, const struct table_stats *own, uint32_t object) {
+    struct table_stats *sum = calloc(1, sizeof(*sum));
+    if (!sum) return NULL;
+    if (own) {
+        *sum = *own;
+        memset(sum->minutes, 0, sizeof(sum->minutes));
+        sum->limits = (struct stats_blob){0};
+    }
+    int rc = own ? add_minutes(sum, own) : 0;
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
+        const struct table_stats *t = stats_find(&s->items[i]->stats, object);
+        if (!t) continue;
+        if (!*sum->name) {
+            sum->object = object;
+            memcpy(sum->keyspace, t->keyspace, sizeof(sum->keyspace));
+            memcpy(sum->name, t->name, sizeof(sum->name));
+        }
+        figures_add(&sum->total, &t->total);
+        rc = add_minutes(sum, t);
+    }
+    if (rc == 0) return sum;
+    stats_table_free(sum);
+    return NULL;
+}
+
+struct figures shares_dropped(const struct shares *s) {
+    struct figures sum = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        const struct stats *b = &s->items[i]->stats;
+        figures_add(&sum, &b->dropped);
+        for (uint32_t k = 0; k < s->n_hidden; k++) {
+            const struct table_stats *t = stats_find(b, s->hidden[k]);
+            if (t) figures_add(&sum, &t->total);
+        }
+    }
+    return sum;
+}
+
+static bool raise(uint64_t *to, uint64_t least) {
+    if (*to >= least) return false;
+    *to = least;
+    return true;
+}
+
+static bool raise_all(struct figures *to, const struct figures *least) {
+    bool raised = false;
+    for (int i = 0; i < FIGURES; i++) raised |= raise(&to->n[i], least->n[i]);
+    for (int o = 0; o < OPERATIONS; o++)
+        for (int i = 0; i < OPERATION_FIGURES; i++) raised |= raise(&to->of[o][i], least->of[o][i]);
+    return raised;
+}
+
+int share_recover(struct stats *own, struct slice records) {
+    struct stats shared = {0};
+    int rc = read_records(&shared, records);
+    raise_all(&own->dropped, &shared.dropped);
+    for (uint32_t i = 0; rc == 0 && i < shared.tables.n; i++) {
+        const struct table_stats *t = stats_at(&shared, i);
+        /* This ledger has dropped it, and what it had is in own->dropped. */
+        if (!stats_find(own, t->object) && object_list_find(&own->gone, t->object)) continue;
+        struct table_stats *to = stats_open(own, t->object, t->keyspace, t->name);
+        if (!to) rc = -1;
+        else if (raise_all(&to->total, &t->total)) to->overran = true; /* so that the whole file is rewritten */
+    }
+    stats_fini(&shared);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* The fleet: what servers on one store tell each other about their charges.
+ *
+ *   share/head/<id: 16 hex digits>                  [u64 incarnation][u64 sequence][u64 of the tables]
+ *   share/table/<id>/<object: 8 hex digits>         a table's records (metering/ledger/share.h)
+ *
+ * Each server writes its own share, named by its ledger's id, and reads those of the others, on a
+ * thread of its own. It writes at most every FLEET_TABLES_US, and only when something has changed;
+ * the tables that changed and the head are one write. It reads the tables of a share when the head
+ * names another sequence of them.
+ *
+ * Life: fleet_open reads the own share first, because the ledger may have lost its last charges
+ * (E2), and then the others'. fleet_start begins the thread. fleet_close writes the last charges.
+ *
+ * E1 is kept by a condition: each write expects the head that this process has written or, at its
+ * start, taken over. A process that finds another incarnation in the head of its own share, because
+ * somebody has copied its data folder, continues under a new id. */
+#pragma once
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "metering/ledger/ledger.h"
+
+enum { FLEET_ROUND_US = 1000000, FLEET_TABLES_US = 3000000 };
+
+struct fleet;
+struct fleet_options {
+    struct eng *eng;
+    struct ledger *ledger;
+    struct clock *clock; /* its machine's time */
+};
+
+/* Blocks. NULL: e says why. */
+struct fleet *fleet_open(const struct fleet_options *o, struct err *e) MUST_CHECK;
+/* exists: whether the catalogue has an object. It is called on the fleet's thread until fleet_stop. */
+int fleet_start(struct fleet *f, bool (*exists)(void *arg, uint32_t object), void *arg, struct err *e) MUST_CHECK;
+/* Ends the thread. f may be NULL. */
+void fleet_stop(struct fleet *f);
+/* Stops, writes what has changed, and frees f, which may be NULL. Nothing is posted any more. */
+void fleet_close(struct fleet *f);
+
+/* One round: writes the share (writes: even if it is not due), reads the others. -1: the store has
+ * failed, and the next round tries again. */
+int fleet_round(struct fleet *f, bool writes, struct err *e) MUST_CHECK;
+/* Frees f and writes nothing, as a server does that is killed. For tests. */
+void fleet_abandon(struct fleet *f);
