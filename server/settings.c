@@ -42,6 +42,7 @@ static const struct {
     {CONFIG_TIMESTAMP_SIZE, 0, 1000, FIELD(timestamp_size)},
     {CONFIG_PITR_WINDOW, 1, 35 * DAY, FIELD(pitr_window)},
     {CONFIG_CAPTURE_MAX, 1, 1ul << 24, FIELD(capture_wish.max_bytes)},
+    {CONFIG_RADOS_SPLIT, 0, 100000, FIELD(rados.split_keys)},
 };
 
 enum { WORDS = 3 };
@@ -254,7 +255,8 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
         return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
-    s->rados = (struct eng_rados){.conf = c->values[CONFIG_RADOS_CONF], .pool = c->values[CONFIG_RADOS_POOL]};
+    s->rados.conf = c->values[CONFIG_RADOS_CONF];
+    s->rados.pool = c->values[CONFIG_RADOS_POOL];
     if (s->store == STORE_RADOS) more_workers(s);
     const char *account = c->values[CONFIG_ACCOUNT];
     if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)

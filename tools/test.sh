@@ -13,7 +13,7 @@
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release server, and in one on the sanitised
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and kill -9;
 #                  integration:tls is one file of them
-#     rados        the store on Ceph: on one OSD in memory, with the conformance cases, and under a model while OSDs of three are killed;
+#     rados        the store on Ceph: on one OSD in memory, with the conformance cases, and under models while OSDs and servers, three each, are killed;
 #                  installs Ceph's packages
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package

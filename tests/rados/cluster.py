@@ -6,6 +6,7 @@
     tests/rados/cluster.py stop|again FOLDER          ends the daemons and keeps the data; starts them again
     tests/rados/cluster.py wipe FOLDER                kills the daemons and removes the data
     tests/rados/cluster.py kill|start-osd|pause|resume FOLDER OSD
+    tests/rados/cluster.py wait-up FOLDER             until the monitor says that all OSDs are up
 
 One OSD in memory holds one copy and serves tests of function. Three with bluestore hold three copies of which two must be
 written, for tests of failures. There is no manager daemon, no authentication and no systemd. It needs the system's own
@@ -187,6 +188,11 @@ class Cluster:
 
         wait_for(f"{n} OSDs are up", up)
 
+    def wait_all_up(self):
+        client = self.connect()
+        self.wait_up(client, len(self.osds))
+        client.shutdown()
+
     def wait_writable(self, client):
         """A write to every placement group (with great likelihood) is acknowledged."""
         client.wait_for_latest_osdmap()
@@ -271,7 +277,7 @@ class Cluster:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["install", "start", "stop", "again", "wipe", "kill", "start-osd", "pause", "resume"])
+    parser.add_argument("action", choices=["install", "start", "stop", "again", "wipe", "wait-up", "kill", "start-osd", "pause", "resume"])
     parser.add_argument("folder", nargs="?")
     parser.add_argument("osd", nargs="?", type=int)
     parser.add_argument("--osds", type=int, default=1)
@@ -286,6 +292,8 @@ def main():
         cluster.start(a.osds, a.store)
     elif a.action in ("stop", "again", "wipe"):
         getattr(cluster, a.action)()
+    elif a.action == "wait-up":
+        cluster.wait_all_up()
     elif a.osd is None:
         parser.error("which OSD?")
     else:

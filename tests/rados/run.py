@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Runs the tests of the store on Ceph: the functions and the conformance cases on one OSD in memory, then clients under a model on three OSDs with bluestore that
-are killed and paused.
+are killed and paused, then three servers under one model, which fail as well as the OSDs.
 
-    tests/rados/run.py [--build FOLDER] [--kills N] [--only function|conformance|failures]
+    tests/rados/run.py [--build FOLDER] [--kills N] [--events N] [--only function|conformance|failures|servers]
 
 Prints what each part did, and "N passed, N failed" at the end.
 """
@@ -111,17 +111,26 @@ def failures(build, folder, kills):
         cluster.wipe()
 
 
+def servers(build, events):
+    """tests/integration/test_rados_faults.py in its long form."""
+    command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", ROOT / "tests" / "integration" / "test_rados_faults.py"]
+    environment = dict(os.environ, TALLY_RADOS_EVENTS=str(events), TALLY_PRESET=build.name)
+    return (1, 0) if subprocess.run(list(map(str, command)), env=environment, check=False).returncode == 0 else (0, 1)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--kills", type=int, default=12)
-    parser.add_argument("--only", choices=["function", "conformance", "failures"])
+    parser.add_argument("--events", type=int, default=50, help="failures of servers and OSDs")
+    parser.add_argument("--only", choices=["function", "conformance", "failures", "servers"])
     a = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="tally-rados-") as folder:
         for name, part in (("function", lambda: functions(a.build, Path(folder))),
                            ("conformance", lambda: conformance(a.build, Path(folder))),
-                           ("failures", lambda: failures(a.build, Path(folder), a.kills))):
+                           ("failures", lambda: failures(a.build, Path(folder), a.kills)),
+                           ("servers", lambda: servers(a.build, a.events))):
             if a.only in (None, name):
                 p, f = part()
                 passed, failed = passed + p, failed + f
