@@ -8,8 +8,8 @@
 enum { VERSION = 1, DESCRIPTION = 9 /* it begins after version and beat */ };
 
 void member_set_host_id(struct member *m, const char *cluster_name) {
-    struct { uint8_t half; char text[MEMBER_NAME + IP_ADDRESS_TEXT + 8]; } name = {0};
-    int n = snprintf(name.text, sizeof(name.text), "%s %s %u", cluster_name, m->address, m->port);
+    struct { uint8_t half; char text[MEMBER_NAME + IP_ADDRESS_TEXT + 16]; } name = {0};
+    int n = snprintf(name.text, sizeof(name.text), "%s %s %u %u", cluster_name, m->address, m->port, m->tls_port);
     size_t size = 1 + ((size_t)n < sizeof(name.text) ? (size_t)n : sizeof(name.text) - 1);
     for (int i = 0; i < 2; i++) {
         name.half = (uint8_t)i;
@@ -56,6 +56,7 @@ void member_encode(const struct member *m, struct buf *out) {
     buf_put(out, m->host_id, MEMBER_ID);
     buf_put(out, m->incarnation, MEMBER_ID);
     buf_u16(out, m->port);
+    buf_u16(out, m->tls_port);
     buf_u64(out, (uint64_t)m->started_s);
     buf_put(out, m->schema_version, MEMBER_ID);
     put_text(out, m->address);
@@ -73,6 +74,7 @@ bool member_decode(struct slice record, struct member *out) {
     get_id(&rd, out->host_id);
     get_id(&rd, out->incarnation);
     out->port = rd_u16(&rd);
+    out->tls_port = rd_u16(&rd);
     out->started_s = (int64_t)rd_u64(&rd);
     get_id(&rd, out->schema_version);
     get_text(&rd, out->address, sizeof(out->address));

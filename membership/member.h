@@ -12,20 +12,21 @@ struct member {
     uint8_t incarnation[MEMBER_ID]; /* a random UUID of this run of the server */
     uint64_t beat;                  /* counts the writes of the record */
     char address[IP_ADDRESS_TEXT];  /* where clients reach it */
-    uint16_t port;
+    uint16_t port, tls_port;        /* without and with TLS; 0: none */
     int64_t started_s;              /* since 1970, by its own clock */
     uint8_t schema_version[MEMBER_ID];
     char datacenter[MEMBER_NAME], rack[MEMBER_NAME], release_version[MEMBER_VERSION];
 };
 
-/* Sets the host id: a name-based UUID of the cluster's name, the address and the port. */
+/* Sets the host id: a name-based UUID of the cluster's name, the address and the ports. */
 void member_set_host_id(struct member *m, const char *cluster_name);
 /* The tokens of a host id, ascending. Every server computes the same ones, so that drivers see one
  * ring whichever server they ask. */
 void member_tokens(const uint8_t host_id[MEMBER_ID], int64_t out[MEMBER_TOKENS]);
 
-/* version u8 | beat u64 | host id | incarnation | port u16 | started u64 | schema version | address,
- * data centre, rack, release version, each [u16 length][bytes]. A later version may append. */
+/* version u8 | beat u64 | host id | incarnation | port u16 | TLS port u16 | started u64 | schema
+ * version | address, data centre, rack, release version, each [u16 length][bytes]. A later version
+ * may append. */
 void member_encode(const struct member *m, struct buf *out);
 /* False: the record is damaged. */
 bool member_decode(struct slice record, struct member *out) MUST_CHECK;

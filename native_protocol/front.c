@@ -220,6 +220,47 @@ static void on_change(void *arg, const struct schema_change *change) {
     }
 }
 
+struct member_change {
+    struct np_task task;
+    struct np_loop *loop;
+    enum member_event event;
+    struct ip_address address;
+    uint16_t port, tls_port, own_tls_port;
+};
+
+/* A client gets the events of servers of its own address family, which system.peers shows it. */
+static void send_member_change(struct np_task *x, bool ended) {
+    struct member_change *m = (struct member_change *)x;
+    bool moves = m->event == MEMBER_NEW || m->event == MEMBER_REMOVED;
+    unsigned wanted = moves ? NP_EVENT_TOPOLOGY : NP_EVENT_STATUS;
+    for (struct np_conn *c = ended ? NULL : m->loop->conns; c; c = c->next) {
+        struct ip_address own;
+        bool in_family = ip_address_parse(c->session.local_address, &own) && own.n == m->address.n;
+        bool with_tls = m->own_tls_port && c->session.local_port == m->own_tls_port;
+        if (c->state == NP_CONN_READY && c->events & wanted && in_family && npi_conn_unsent(c) < NP_OUT_MAX)
+            np_event_member(npi_conn_out(c), c->version, m->event, &m->address,
+                            with_tls ? m->tls_port : m->port);
+    }
+    free(m);
+}
+
+void np_front_tell_member(struct np_front *f, enum member_event event, const struct member *of) {
+    struct ip_address address;
+    if (!ip_address_parse(of->address, &address)) return;
+    for (unsigned i = 0; i < f->n_loops; i++) {
+        struct member_change *m = malloc(sizeof(*m));
+        if (!m) return;
+        *m = (struct member_change){.task.done = send_member_change,
+                                    .loop = &f->loops[i],
+                                    .event = event,
+                                    .address = address,
+                                    .port = of->port,
+                                    .tls_port = of->tls_port,
+                                    .own_tls_port = f->tls_port};
+        npi_inbox_give(&f->loops[i].inbox, &m->task);
+    }
+}
+
 static int start_threads(struct np_front *f, struct err *e) {
     enum { QUICK_US = 100 }; /* a quick read did not wait for a disk */
     struct np_workers_options workers = {.ops = &npi_offload_ops,

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "membership/membership.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 
@@ -24,6 +25,8 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
  * until np_front_resume. Connections stay open. -1, ERR_OVERLOADED: other requests run too long. */
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
 void np_front_resume(struct np_front *f);
+/* Tells the clients that registered for such events of another server on the store. Any thread. */
+void np_front_tell_member(struct np_front *f, enum member_event event, const struct member *m);
 /* The bound ports. */
 uint16_t np_front_port(const struct np_front *f);     /* 0: none */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */

@@ -334,6 +334,21 @@ void np_event_schema(struct buf *out, uint8_t version, const struct schema_chang
     np_envelope_end(out, start, 0);
 }
 
+void np_event_member(struct buf *out, uint8_t version, enum member_event event, const struct ip_address *address,
+                     uint16_t port) {
+    static const char *const words[] = {[MEMBER_NEW] = "NEW_NODE",
+                                        [MEMBER_UP] = "UP",
+                                        [MEMBER_DOWN] = "DOWN",
+                                        [MEMBER_REMOVED] = "REMOVED_NODE"};
+    size_t start = np_envelope_begin(out, version, -1, NP_EVENT);
+    np_put_string(out, event == MEMBER_NEW || event == MEMBER_REMOVED ? "TOPOLOGY_CHANGE" : "STATUS_CHANGE");
+    np_put_string(out, words[event]);
+    buf_u8(out, address->n);
+    buf_put(out, address->bytes, address->n);
+    buf_u32(out, port);
+    np_envelope_end(out, start, 0);
+}
+
 void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p) {
     buf_u32(out, RESULT_PREPARED);
     buf_u16(out, sizeof(p->id));

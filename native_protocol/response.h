@@ -11,7 +11,9 @@
  */
 #pragma once
 
+#include "base/ip_address.h"
 #include "cql/cql.h"
+#include "membership/membership.h"
 #include "native_protocol/blocks.h"
 #include "native_protocol/budget.h"
 #include "native_protocol/compress.h"
@@ -91,3 +93,6 @@ void np_put_schema_change(struct buf *out, uint8_t version, const struct schema_
 void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p);
 /* A whole EVENT envelope. */
 void np_event_schema(struct buf *out, uint8_t version, const struct schema_change *c);
+/* TOPOLOGY_CHANGE or STATUS_CHANGE. */
+void np_event_member(struct buf *out, uint8_t version, enum member_event event, const struct ip_address *address,
+                     uint16_t port);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "native_protocol/audit.h"
 #include "server/data_dir.h"
 #include "system_schema/system_tables/trace_store.h"
@@ -27,6 +28,61 @@ static int open_engine(struct instance *in, struct err *e) {
     }
     in->eng = eng_open(&o, e);
     return in->eng ? 0 : -1;
+}
+
+/* Servers on one store know of one another. The others learn of this one when it takes clients. */
+static int open_membership(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    if (!eng_is_remote(in->eng)) return 0;
+    struct membership_options o = {.eng = in->eng,
+                                   .clock = &in->clock.clock,
+                                   .self = {.port = s->tls_only ? 0 : s->port,
+                                            .tls_port = s->has_tls ? s->tls_port : 0,
+                                            .started_s = clock_wall_us(&in->clock.clock) / 1000000}};
+    const struct { char *to; size_t size; const char *from, *what; } texts[] = {
+        {o.self.address, sizeof(o.self.address), s->broadcast, "broadcast-address"},
+        {o.self.datacenter, sizeof(o.self.datacenter), s->node.datacenter, "datacenter"},
+        {o.self.rack, sizeof(o.self.rack), s->node.rack, "rack"},
+        {o.self.release_version, sizeof(o.self.release_version), s->node.release_version, "release-version"}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if ((size_t)snprintf(texts[i].to, texts[i].size, "%s", texts[i].from) >= texts[i].size)
+            return err_set(e, ERR_CONFIG, "--%s is too long for servers that share a store", texts[i].what);
+    member_set_host_id(&o.self, s->node.cluster_name);
+    in->membership = membership_open(&o, e);
+    return in->membership ? 0 : -1;
+}
+
+static void tell_member(void *arg, enum member_event event, const struct member *m) {
+    static const char *const words[] = {[MEMBER_NEW] = "is new",
+                                        [MEMBER_UP] = "is up",
+                                        [MEMBER_DOWN] = "is down",
+                                        [MEMBER_REMOVED] = "is removed"};
+    log_info("the server %s:%u on the store %s", m->address, m->port ? m->port : m->tls_port, words[event]);
+    np_front_tell_member(((struct instance *)arg)->front, event, m);
+}
+
+static void tell_schema(void *arg, uint8_t version[MEMBER_ID]) {
+    catalog_schema_version(((struct instance *)arg)->catalog, version);
+}
+
+static void schema_changed(void *arg, const struct schema_change *change) {
+    (void)change;
+    membership_hurry(((struct instance *)arg)->membership);
+}
+
+static int join_membership(struct instance *in, struct err *e) {
+    const struct membership_hooks hooks = {.event = tell_member, .schema = tell_schema, .arg = in};
+    if (!in->membership) return 0;
+    if (membership_join(in->membership, &hooks, e) || membership_start(in->membership, e)) return -1;
+    in->schema_listener = (struct catalog_listener){.changed = schema_changed, .arg = in};
+    catalog_on_change(in->catalog, &in->schema_listener);
+    return 0;
+}
+
+/* Clients hear of it at once, and this server answers the requests that it has. */
+static void leave_membership(struct instance *in) {
+    if (in->schema_listener.changed) catalog_off_change(in->catalog, &in->schema_listener);
+    membership_leave(in->membership);
 }
 
 /* The capture opens before the ports do, so that it records every request. */
@@ -101,6 +157,7 @@ static int open_database(struct instance *in, struct err *e) {
                                  .control = s->control,
                                  .recovery_window_s = s->pitr_window,
                                  .node = s->node,
+                                 .membership = in->membership,
                                  .quota = admission_quota(&s->limits.values),
                                  .traces = in->traces,
                                  .n_tables = METERING_TABLES + CONTROL_TABLES +
@@ -268,15 +325,17 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;
-    if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) &&
-        !open_front(in, e) &&
-        !open_admin(in, e) && !open_control_plane(in, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
+    if (!open_engine(in, e) && !open_membership(in, e) && !open_capture(in, e) && !open_ledger(in, e) &&
+        !open_database(in, e) && !open_front(in, e) && !open_admin(in, e) &&
+        !open_control_plane(in, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e) &&
+        !join_membership(in, e))
         return 0;
     instance_close(in);
     return -1;
 }
 
 void instance_close(struct instance *in) {
+    if (in->membership) leave_membership(in);
     if (in->local) local_socket_stop(in->local);
     if (in->control_plane) {
         states_set_control_plane(&in->states, NULL);
@@ -297,6 +356,7 @@ void instance_close(struct instance *in) {
     access_keys_fini(&in->keys);
     if (in->catalog) catalog_close(in->catalog);
     trace_store_free(in->traces);
+    if (in->membership) membership_free(in->membership);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     np_tls_close(in->tls);

@@ -26,6 +26,8 @@ struct instance {
     int lock_fd;
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
+    struct membership *membership; /* of the servers on the store; NULL: there is one server */
+    struct catalog_listener schema_listener; /* of the membership */
     struct ledger *ledger;
     struct fleet *fleet; /* the other servers on the store; NULL: there are none */
     struct system_metering metering;

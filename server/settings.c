@@ -200,6 +200,7 @@ static void read_node(struct settings *s, const struct config *c) {
     const char *region = keyspaces ? "us-east-1" : or_default(c->values[CONFIG_DATACENTER], "datacenter1");
     s->region = or_default(c->values[CONFIG_REGION], region);
     bool any = !strcmp(s->listen, "0.0.0.0") || !strcmp(s->listen, "::");
+    s->broadcast = or_default(c->values[CONFIG_BROADCAST_ADDRESS], any ? "127.0.0.1" : s->listen);
     s->node = (struct node_info){
         .cluster_name = or_default(c->values[CONFIG_CLUSTER_NAME], keyspaces ? "Amazon Keyspaces" : "Test Cluster"),
         .datacenter = or_default(c->values[CONFIG_DATACENTER], s->region),
@@ -262,6 +263,8 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)
         return err_set(e, ERR_CONFIG, "--account must be a number of twelve digits, not '%s'", account);
     read_node(s, c);
+    if (!ip_address_parse(s->broadcast, &(struct ip_address){0}))
+        return err_set(e, ERR_CONFIG, "--broadcast-address must be a numeric address, not '%s'", s->broadcast);
     s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
     s->ddl_rules = c->values[CONFIG_DDL_RULES];
     if (peers_check(c->values[CONFIG_PEERS], e) || ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;

@@ -16,7 +16,7 @@ struct settings { /* texts belong to the config */
     const char *data_dir; /* NULL: data is kept in memory */
     enum { STORE_LOCAL, STORE_RADOS } store;
     struct eng_rados rados;
-    const char *listen;
+    const char *listen, *broadcast; /* broadcast: where clients reach the server */
     uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
     struct http_hosts http_hosts;
     bool has_tls, tls_only;

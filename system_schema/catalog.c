@@ -39,13 +39,14 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
         set_kinds(&c->objects, o->n_kinds, o->kinds, &c->arena, e))
         goto failed;
     c->ddl.quota = o->quota;
+    c->ddl.membership = o->membership;
     struct system_tables *t = &c->tables;
     *t = (struct system_tables){.objects = &c->objects,
                                 .recovery = &c->recovery,
                                 .ddl = &c->ddl,
                                 .traces = o->traces,
                                 .clock_control = o->clock_control};
-    if (node_init(&t->node, &o->node, &c->objects, &c->arena, e)) goto failed;
+    if (node_init(&t->node, &o->node, o->membership, &c->objects, &c->arena, e)) goto failed;
     c->objects.region = t->node.info.region;
     c->ddl.datacenter = t->node.info.datacenter;
     if (system_tables_build(t, o->n_tables, o->tables, &c->arena, e) || system_keyspaces_load(&c->ddl, e))
@@ -104,6 +105,12 @@ void catalog_clock_moved(struct catalog *c) {
 const struct node_info *catalog_node(const struct catalog *c) { return &c->tables.node.info; }
 const uint8_t *catalog_host_id(const struct catalog *c) { return c->tables.node.host_id; }
 const struct schema *catalog_schema(struct catalog *c) { return objects_schema(&c->objects); }
+
+void catalog_schema_version(struct catalog *c, uint8_t version[16]) {
+    const struct schema *s = objects_schema(&c->objects);
+    memcpy(version, s->version, 16);
+    schema_unref(s);
+}
 
 uint64_t catalog_generation(const struct catalog *c) {
     return atomic_load_explicit(&c->objects.published.generation, memory_order_acquire);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "membership/membership.h"
 #include "system_schema/ddl/change.h"
 #include "system_schema/objects/schema.h"
 #include "system_schema/objects/schema_change.h"
@@ -30,6 +31,7 @@ struct catalog_options {
     int64_t recovery_window_s; /* how far back tables can be restored; 0: 35 days */
     bool control;          /* the keyspace system_control exists */
     struct node_info node;
+    struct membership *membership; /* of the servers that share the store; NULL: there is one server */
     struct catalog_quota quota;
     struct trace_store *traces; /* what system_traces shows (trace_store.h); NULL: nothing */
     uint32_t n_tables; /* further system tables */
@@ -44,6 +46,8 @@ void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
 /* The host id that system.local shows; stable over restarts. */
 const uint8_t *catalog_host_id(const struct catalog *c);
+/* The version of the schema that clients see now. Any thread. */
+void catalog_schema_version(struct catalog *c, uint8_t version[16]);
 
 /* A reference to the current snapshot; schema_unref it. Any thread. */
 const struct schema *catalog_schema(struct catalog *c);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "membership/membership.h"
 #include "system_schema/ddl/change.h"
 #include "system_schema/ddl/ddl_rule.h"
 #include "system_schema/recovery/recovery.h"
@@ -30,10 +31,12 @@ struct ddl_guest {
 struct ddl {
     struct objects *objects;
     struct recovery *recovery;
+    struct membership *membership; /* NULL: there is one server */
     struct catalog_quota quota;
     const char *datacenter; /* this server's */
     const char *delay, *rule_text; /* the configuration's */
     struct ddl_rules rules;
+    uint64_t rules_sum; /* of their records */
     uint32_t n_failures; /* ever */
     struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
     struct ddl_guest guest;
@@ -116,6 +119,8 @@ int system_keyspaces_load(struct ddl *d, struct err *e) MUST_CHECK;
 
 /* Loads the configuration's rules, overridden by the rules set at run time. */
 int rules_load(struct ddl *d, struct err *e) MUST_CHECK;
+/* Loads them again if another server has changed a record. */
+int rules_look_again(struct ddl *d, struct err *e) MUST_CHECK;
 /* Changes a rule as ddl_rules_prepare does, records it and puts it into effect. */
 int rules_set(struct ddl *d, const struct ddl_subject *of, const char *delay, const char *failure,
               struct err *e) MUST_CHECK;

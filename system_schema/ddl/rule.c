@@ -7,6 +7,7 @@
  * change the rules.
  */
 #include "base/log.h"
+#include "base/murmur3.h"
 #include "system_schema/ddl/ddl.h"
 
 static const char rule_prefix[] = "catalog/ddl_rule/";
@@ -24,8 +25,27 @@ static int put_loaded(void *arg, struct slice key, struct slice value, struct er
     return 0;
 }
 
+static int add_sum(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)e;
+    *(uint64_t *)arg += murmur3_hash(key) * 31 + murmur3_hash(value);
+    return 0;
+}
+
+/* The sum of the records, in any order. */
+static int sum_records(struct ddl *d, uint64_t *sum, struct err *e) {
+    *sum = 0;
+    return d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), add_sum, sum, e) : 0;
+}
+
+int rules_look_again(struct ddl *d, struct err *e) {
+    uint64_t sum;
+    if (sum_records(d, &sum, e)) return -1;
+    return sum == d->rules_sum ? 0 : rules_load(d, e);
+}
+
 int rules_load(struct ddl *d, struct err *e) {
     struct ddl_rules fresh;
+    if (sum_records(d, &d->rules_sum, e)) return -1;
     if (ddl_rules_init(&fresh, d->delay, d->rule_text, d->rules.random, e)) return -1;
     ddl_rules_fini(&d->rules);
     d->rules = fresh;

@@ -82,6 +82,15 @@ static bool is_same(const struct entry *a, const struct entry *b) {
            strcmp(a->name, b->name) == 0;
 }
 
+/* A change that began at another server is that server's to end while its client waits. The leader
+ * ends it when that server has had the time. */
+static void put_off(struct ddl *d, struct entry *x) {
+    const int64_t grace_us = 2000000;
+    bool client_waits = d->objects->mode == MODE_CASSANDRA && entry_is_pending(x) && x->due_us != INT64_MAX;
+    int64_t late_us = clock_mono_us(d->objects->clock) + grace_us;
+    if (entry_is_gone(x) || (client_waits && x->due_us < late_us)) x->due_us = late_us;
+}
+
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
  * before, so that statements compiled for the old definition do not match it. */
 static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores) {
@@ -90,6 +99,9 @@ static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores
         struct entry *old = old_of(b, o->entries[i]->id), *now = o->entries[i];
         bool same = old && is_same(old, now);
         now->shape = same ? old->shape : d->n_reloads << 16;
+        now->awaited = old && old->awaited && now->status != SCHEMA_ACTIVE;
+        if (d->membership && !same && !now->awaited) put_off(d, now);
+        if (d->membership && same && entry_is_gone(now)) now->due_us = old->due_us;
         if (same && entry_is_pending(now)) { /* it keeps its due time */
             now->due_us = old->due_us;
             now->since_us = old->since_us;
@@ -177,7 +189,8 @@ void ddl_look_again(struct ddl *d) {
     struct err e = {0};
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
-    if (atomic_exchange(&d->objects->noticed, false) && !entries_are_current(d->objects, &e))
+    bool noticed = atomic_exchange(&d->objects->noticed, false);
+    if (noticed && (rules_look_again(d, &e) || !entries_are_current(d->objects, &e)))
         atomic_store(&d->objects->stale, true);
     if (!atomic_exchange(&d->objects->stale, false)) return;
     d->objects->overtaken = false;

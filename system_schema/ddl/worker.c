@@ -3,6 +3,11 @@
  *
  * D1. A new status of an object is recorded before any client can see it, so that a restart never
  *     shows an older status.
+ *
+ * Of the servers on a store the leader carries changes to their end, because one suffices
+ * (membership/membership.h). It knows of a change that another server has begun from its record. A
+ * server whose client waits for the end of a change carries that change itself. If two servers carry
+ * one change all the same, the first to record its end wins, and the other one reads it again (C3).
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -103,6 +108,7 @@ void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before
                  x->kind->word, x->name, x->failure);
     }
     entry_fail_with(x, NULL);
+    if (!entry_is_gone(x)) x->awaited = false;
 }
 
 void table_tell_engine(struct objects *o, const struct entry *x) {
@@ -151,6 +157,14 @@ static void move_on(struct ddl *d, struct entry *x) {
 
 /* ---- freeing deleted objects ---- */
 
+static bool leads(const struct ddl *d) { return !d->membership || membership_leads(d->membership); }
+
+/* True if this server ends the change of the object, and frees it. */
+static bool is_carried(struct ddl *d, const struct entry *x, bool leads) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(d->objects, x->keyspace_id) : NULL;
+    return leads || x->awaited || (ks && ks->awaited);
+}
+
 /* True if an object's data and record can be freed: it is gone, the current snapshot says so, no
  * object lives in it, and no restore is writing its rows. */
 static bool is_garbage(const struct entry *x) {
@@ -163,7 +177,9 @@ static bool is_garbage(const struct entry *x) {
 static bool free_one(struct ddl *d, int64_t now) {
     struct objects *o = d->objects;
     struct entry *x = o->busy;
-    while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
+    bool own = leads(d);
+    while (x && (!is_garbage(x) || !is_carried(d, x, own) || (x->due_us != INT64_MAX && x->due_us > now)))
+        x = x->busy_next;
     if (!x) return false;
     x->freeing = true;
     struct err e = {0};
@@ -190,9 +206,11 @@ static bool free_one(struct ddl *d, int64_t now) {
     return true;
 }
 
-static int64_t next_due(const struct ddl *d) {
+static int64_t next_due(struct ddl *d) {
     int64_t next = INT64_MAX;
+    bool own = leads(d);
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next) {
+        if (!is_carried(d, x, own)) continue;
         int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
         if (due_us < next && !x->waits) next = due_us;
     }
@@ -204,10 +222,11 @@ static void move_due(struct ddl *d) {
     struct objects *o = d->objects;
     ddl_look_again(d);
     int64_t now = clock_mono_us(o->clock);
+    bool own = leads(d);
     for (struct entry *x = o->busy; x;) {
-        bool due = entry_is_pending(x) && !x->waits && x->due_us <= now;
+        bool carried = is_carried(d, x, own), due = carried && entry_is_pending(x) && !x->waits && x->due_us <= now;
         if (due) move_on(d, x);
-        else if (regions_next_us(x) <= now) regions_step(d, x, now);
+        else if (carried && regions_next_us(x) <= now) regions_step(d, x, now);
         x = due ? o->busy : x->busy_next; /* move_on changes the list */
     }
     if (d->guest.due_us <= now) d->guest.step(d->guest.arg, now);
@@ -250,7 +269,7 @@ static void *work(void *arg) {
         pthread_mutex_lock(&o->lock);
         bool garbage = false;
         for (const struct entry *x = o->busy; x; x = x->busy_next)
-            garbage = garbage || (is_garbage(x) && x->due_us == INT64_MAX);
+            garbage = garbage || (is_garbage(x) && is_carried(d, x, leads(d)) && x->due_us == INT64_MAX);
         if (d->closing || garbage) continue;
         int64_t due_us = next_due(d), wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
         if (!eng_one_writer(o->eng) && wait_us > LOOK_US) clock_cond_wait(&o->moved, &o->lock, LOOK_US);

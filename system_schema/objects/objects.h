@@ -37,6 +37,7 @@ struct entry {
     bool old_keys;    /* as the record said at the start */
     bool freeing;     /* a thread is freeing its data */
     bool at_once;     /* the change under way has no delay */
+    bool awaited;     /* a client of this server waits for the end of the change, or of its drop */
     bool with_keyspace; /* DELETING because its keyspace is, until that drop ends; its own record does not say so */
     bool adds_regions; /* the change under way adds Regions to the keyspace (ddl/region.c) */
     bool busy;        /* not ACTIVE: in objects.busy */

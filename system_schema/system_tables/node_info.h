@@ -9,8 +9,9 @@ struct node_info {
     const char *cluster_name, *datacenter, *rack, *release_version, *cql_version;
     const char *listen_address; /* numeric; of a server that listens on all addresses, the IPv4 loopback address */
     uint16_t port;
-    /* rows of system.peers: "none", "keyspaces" (nine addresses; peers_following), or a list of
-     * numeric addresses. A connection sees those of its own family, IPv4 or IPv6. NULL: none */
+    /* rows of system.peers: "none" (none but the other servers on the store), "keyspaces" (nine
+     * addresses; peers_following), or a list of numeric addresses. A connection sees those of its own
+     * family, IPv4 or IPv6. NULL: "none" */
     const char *peers;
     const char *region, *account; /* used in ARNs; NULL: the data centre, and the account of AWS's examples */
 };

@@ -42,7 +42,15 @@ static int host_id_init(struct node *n, struct eng *eng, struct err *e) {
     return 0;
 }
 
-int node_init(struct node *n, const struct node_info *info, struct objects *o, struct arena *a, struct err *e) {
+/* Servers on one store have one record of a host id, so each has that of the membership. */
+static void host_id_of_member(struct node *n, struct membership *m) {
+    const struct member_list *l = membership_list(m);
+    memcpy(n->host_id, l->items[l->self].host_id, sizeof n->host_id);
+    membership_unref(l);
+}
+
+int node_init(struct node *n, const struct node_info *info, struct membership *membership, struct objects *o,
+              struct arena *a, struct err *e) {
     n->started_s = clock_wall_us(o->clock) / 1000000;
     n->info = (struct node_info){.cluster_name = arena_strdup(a, info->cluster_name),
                                  .datacenter = arena_strdup(a, info->datacenter),
@@ -54,7 +62,10 @@ int node_init(struct node *n, const struct node_info *info, struct objects *o, s
                                  .peers = arena_strdup(a, info->peers ? info->peers : "none"),
                                  .region = arena_strdup(a, info->region ? info->region : info->datacenter),
                                  .account = arena_strdup(a, info->account ? info->account : "111122223333")};
-    return host_id_init(n, o->eng, e);
+    if (host_id_init(n, o->eng, e)) return -1;
+    if (membership && strcmp(n->info.peers, "none") == 0) n->membership = membership;
+    if (membership) host_id_of_member(n, membership);
+    return 0;
 }
 
 /* ---- the ring: this node and its peers ---- */
@@ -143,17 +154,30 @@ static bool is_own(const struct row_out *ro, uint32_t i) {
 
 enum { OWN = UINT32_MAX };
 
+static const char *token_text(struct row_out *ro, uint64_t value) {
+    return partitioner_is_murmur(&context_of(ro->table)->partitioner)
+               ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
+               : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
+}
+
 /* Writes the token of the i-th address; OWN: that of this node, which is first in the ring. */
 static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i) {
     bool own_is_listed = of->n && is_own(ro, 0);
     uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
     /* Tokens are evenly spaced, from 0 up; Murmur3's wrap around to negative ones. */
-    uint64_t value = place * (UINT64_MAX / n);
-    const char *token = partitioner_is_murmur(&context_of(ro->table)->partitioner)
-                            ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
-                            : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
+    const char *token = token_text(ro, place * (UINT64_MAX / n));
     if (token) row_texts(ro, "tokens", 1, &token);
     else ro->failed = true;
+}
+
+/* Writes the tokens of a server on the store: the same ones at every server. */
+static void put_member_tokens(struct row_out *ro, const uint8_t host_id[MEMBER_ID]) {
+    int64_t tokens[MEMBER_TOKENS];
+    const char *texts[MEMBER_TOKENS];
+    member_tokens(host_id, tokens);
+    for (int i = 0; i < MEMBER_TOKENS; i++)
+        if (!(texts[i] = token_text(ro, (uint64_t)tokens[i]))) ro->failed = true;
+    if (!ro->failed) row_texts(ro, "tokens", MEMBER_TOKENS, texts);
 }
 
 /* ---- system.local: shows the address that the client connected to ---- */
@@ -186,7 +210,8 @@ YIELDS(local) {
     row_int(ro, "rpc_port", ro->ctx->local_port ? ro->ctx->local_port : info->port);
     row_bytes(ro, "schema_version", slice_of(ro->ctx->schema->version, 16));
     row_text(ro, "thrift_version", "20.1.0");
-    put_token(ro, &peers, at < peers.n ? at : OWN);
+    if (s->node.membership) put_member_tokens(ro, s->node.host_id);
+    else put_token(ro, &peers, at < peers.n ? at : OWN);
     return row_out_emit(ro);
 }
 
@@ -203,12 +228,44 @@ WRITES(local) {
 
 /* ---- peers ---- */
 
+static int emit_member(struct row_out *ro, const struct member *m, bool with_tls) {
+    row_inet(ro, "peer", m->address);
+    row_int(ro, "peer_port", 7000);
+    row_text_copy(ro, "data_center", m->datacenter);
+    row_bytes_copy(ro, "host_id", m->host_id, MEMBER_ID);
+    row_inet(ro, "native_address", m->address);
+    row_int(ro, "native_port", with_tls ? m->tls_port : m->port);
+    row_text_copy(ro, "rack", m->rack);
+    row_text_copy(ro, "release_version", m->release_version);
+    row_inet(ro, "rpc_address", m->address);
+    row_bytes_copy(ro, "schema_version", m->schema_version, MEMBER_ID);
+    put_member_tokens(ro, m->host_id);
+    return row_out_emit(ro);
+}
+
+/* The other servers on the store that are alive. A client with TLS gets their ports with TLS. */
+static int yield_members(struct row_out *ro, struct membership *membership) {
+    const struct member_list *l = membership_list(membership);
+    const struct member *self = &l->items[l->self];
+    bool with_tls = self->tls_port && ro->ctx->local_port == self->tls_port;
+    struct ip_address own, a;
+    int rc = 0;
+    bool ipv6 = ip_address_parse(address_of(ro), &own) && own.n == 16;
+    for (uint32_t i = 0; i < l->n && rc == 0; i++) {
+        bool in_family = ip_address_parse(l->items[i].address, &a) && (a.n == 16) == ipv6;
+        if (i != l->self && in_family) rc = emit_member(ro, &l->items[i], with_tls);
+    }
+    membership_unref(l);
+    return rc;
+}
+
 /* The addresses belong to the same service, as those that Amazon Keyspaces lists. The peers of a
  * client are all addresses except the one that it connected to; if that is none of them, all
  * except this node's own. */
 YIELDS(peers) {
     const struct node_info *info = &context_of(ro->table)->node.info;
     struct addresses peers;
+    if (node_of(ro)->membership) return yield_members(ro, node_of(ro)->membership);
     if (find_peers(ro, &peers)) return err_nomem(ro->ctx->err);
     uint32_t at = reached(ro, &peers);
     for (uint32_t i = 0; i < peers.n; i++) {

@@ -1,0 +1,134 @@
+"""Servers on one pool of a Ceph cluster know of one another: drivers discover them, follow their failures, and log in at each of them."""
+import subprocess
+
+import pytest
+from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+from cassandra.policies import HostStateListener, RoundRobinPolicy, TokenAwarePolicy, WhiteListRoundRobinPolicy
+
+import programs
+from tally_server import HANG, Server, create_keyspace, eventually, free_port
+from test_rados import CLUSTER, SYSTEM_PYTHON
+
+ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+
+
+@pytest.fixture(scope="module")
+def ceph(tmp_path_factory):
+    programs.ceph()
+    folder = tmp_path_factory.mktemp("ceph")
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
+    yield folder
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "wipe", folder], check=True)
+
+
+class Cloud:
+    """Servers on the addresses, all on one port, as those of a real cluster."""
+
+    def __init__(self, ceph, folder, *flags):
+        self.port = free_port()
+        store = ["--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "tally", "--port", str(self.port)]
+        self.servers = {a: Server(folder(a), *store, "--listen", a, "--admin-port", str(free_port()), *flags) for a in ADDRESSES}
+        self.clusters = []
+
+    def start(self, *addresses):
+        for a in addresses:
+            self.servers[a].start()
+
+    def connect(self, address, policy=None, **options):
+        """A session of a driver that knows one address."""
+        profile = ExecutionProfile(load_balancing_policy=policy or TokenAwarePolicy(RoundRobinPolicy()), request_timeout=HANG,
+                                   consistency_level=ConsistencyLevel.LOCAL_QUORUM)
+        cluster = Cluster([address], port=self.port, connect_timeout=HANG, control_connection_timeout=HANG,
+                          execution_profiles={EXEC_PROFILE_DEFAULT: profile}, status_event_refresh_window=0, topology_event_refresh_window=0, **options)
+        self.clusters.append(cluster)
+        return cluster.connect()
+
+    def connect_only(self, address, **options):
+        return self.connect(address, WhiteListRoundRobinPolicy([address]), **options)
+
+    def stop(self):
+        for c in self.clusters:
+            c.shutdown()
+        for s in self.servers.values():
+            if s.process and s.alive():
+                s.stop()
+
+
+@pytest.fixture
+def cloud(ceph, tmp_path_factory):
+    made = []
+
+    def make(*flags):
+        made.append(Cloud(ceph, lambda a: tmp_path_factory.mktemp("server"), *flags))
+        return made[-1]
+
+    yield make
+    for c in made:
+        c.stop()
+
+
+class Listener(HostStateListener):
+    def __init__(self):
+        self.events = []
+
+    def on_add(self, host):
+        self.events.append(("add", host.address))
+
+    def on_remove(self, host):
+        self.events.append(("remove", host.address))
+
+    def on_up(self, host):
+        self.events.append(("up", host.address))
+
+    def on_down(self, host):
+        self.events.append(("down", host.address))
+
+
+def hosts_up(session):
+    return {h.address for h in session.cluster.metadata.all_hosts() if h.is_up}
+
+
+def answered_by(session):
+    return {session.execute("SELECT rpc_address FROM system.local").one().rpc_address for _ in range(12)}
+
+
+def ring(session):
+    """What system.local and system.peers say together."""
+    rows = [session.execute("SELECT rpc_address, host_id, tokens, schema_version, data_center, rack, release_version FROM system.local").one(),
+            *session.execute("SELECT rpc_address, host_id, tokens, schema_version, data_center, rack, release_version FROM system.peers")]
+    return {r.rpc_address: (r.host_id, tuple(sorted(r.tokens)), r.schema_version, r.data_center, r.rack, r.release_version) for r in rows}
+
+
+def test_a_driver_follows_the_servers(cloud):
+    """It knows one of them, finds the others, goes on when one is killed, and uses one that joins."""
+    c = cloud("--mode", "cassandra")
+    c.start("127.0.0.1", "127.0.0.2")
+    session = c.connect("127.0.0.1")
+    eventually(lambda: hosts_up(session) == {"127.0.0.1", "127.0.0.2"})
+    listener = Listener()
+    session.cluster.register_listener(listener)
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE ks.t (p int PRIMARY KEY)")  # the driver waits until both have one version of the schema
+    one, two = (c.connect_only(a) for a in ("127.0.0.1", "127.0.0.2"))
+    eventually(lambda: len(ring(one)) == 2 and ring(one) == ring(two), lambda: f"{ring(one)} {ring(two)}")
+    tokens = [t for r in ring(one).values() for t in r[1]]
+    assert len(set(tokens)) == len(tokens) == 32
+
+    c.start("127.0.0.3")
+    eventually(lambda: answered_by(session) == set(ADDRESSES), "the new server gets no traffic")
+    assert ("add", "127.0.0.3") in listener.events or ("up", "127.0.0.3") in listener.events
+
+    c.servers["127.0.0.2"].kill9()
+    for p in range(50):  # no statement fails
+        session.execute("INSERT INTO ks.t (p) VALUES (%s)", (p,))
+    eventually(lambda: ("down", "127.0.0.2") in listener.events)
+    eventually(lambda: set(ring(one)) == {"127.0.0.1", "127.0.0.3"}, lambda: str(ring(one)))
+    assert session.execute("SELECT count(*) FROM ks.t").one().count == 50
+    c.start("127.0.0.2")
+    eventually(lambda: answered_by(session) == set(ADDRESSES), "the server that came back gets no traffic")
+
+    c.servers["127.0.0.3"].stop()
+    eventually(lambda: set(ring(one)) == {"127.0.0.1", "127.0.0.2"})
+    eventually(lambda: ("remove", "127.0.0.3") in listener.events, lambda: str(listener.events))
