@@ -11,6 +11,7 @@ enum {
     CHUNK = 64 << 10,
     COPY_BYTES = 4 << 20, /* of one operation */
     OPERAND_BYTES = 32,   /* an operand id has fewer */
+    DEPTH_DIGITS = 2,
     DROPPED = -ESTALE,
     PAUSE_FIRST_MS = 2,
     PAUSES = 8, /* each twice the one before: 0.5 s in sum, then the waiter completes the split itself */
@@ -135,6 +136,7 @@ struct half {
 
 struct copying {
     struct rados *s;
+    uint8_t depth; /* of the halves */
     struct half halves[2];
 };
 
@@ -185,12 +187,30 @@ static int combined_key(const struct record *r, struct buf *out) {
     return buf_failed(out) ? -ENOMEM : 0;
 }
 
-static int copy_records(struct copying *c, const struct records *records, struct buf *keys) {
+/* Gives a partition, in its half, the mark of removals that says that operands were combined. */
+static int mark_combined(struct copying *c, struct slice key, struct arena *a) {
+    struct half *h = &c->halves[shard_position(key) >= c->halves[1].first];
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_partition(&b, slice_of(key.p, engi_prefix_len(key)), OMAP_REMOVALS);
+    struct slice mark_key = arena_take(a, &b);
+    buf_init(&b, 0);
+    buf_put_str(&b, "split to ");
+    omap_key_number(&b, c->depth, DEPTH_DIGITS);
+    struct slice mark = arena_take(a, &b);
+    if (!mark_key.p || !mark.p) return -ENOMEM;
+    assert(c->depth); /* Q7: the whole's mark, if a split made it, names a lower depth */
+    omap_write_set(&h->write, mark_key, mark);
+    return 0;
+}
+
+static int copy_records(struct copying *c, const struct records *records, struct buf *keys, struct arena *a) {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < records->n; i++) {
         const struct record *r = &records->items[i];
         size_t from = keys->n;
-        if ((rc = combined_key(r, keys)) == 0)
+        if (r->n_operands > 1) rc = mark_combined(c, r->key, a);
+        if (rc == 0 && (rc = combined_key(r, keys)) == 0)
             rc = copy_pair(c, shard_position(r->key), slice_of(keys->p + from, keys->n - from), r->value);
     }
     return rc;
@@ -208,9 +228,11 @@ static int position_of(struct slice key, uint64_t *position) {
 
 static int copy_page(void *arg, const struct page *page) {
     struct copying *c = arg;
+    struct arena a; /* of marks, until they are written */
     struct buf keys;
     size_t bytes = 0;
     int rc = 0;
+    arena_init(&a, CHUNK, 0);
     buf_init(&keys, 0);
     for (size_t i = 0; i < page->pairs.n; i++) bytes += page->pairs.items[i].key.n + OPERAND_BYTES;
     if (!buf_reserve(&keys, bytes + 1)) rc = -ENOMEM; /* so that it does not move: writes point into it */
@@ -220,9 +242,10 @@ static int copy_page(void *arg, const struct page *page) {
         if (!omap_key_of_partition(p->key)) continue;
         if ((rc = position_of(p->key, &position)) == 0) rc = copy_pair(c, position, p->key, p->value);
     }
-    if (rc == 0) rc = copy_records(c, &page->records, &keys);
+    if (rc == 0) rc = copy_records(c, &page->records, &keys, &a);
     for (int i = 0; rc == 0 && i < 2; i++) rc = flush_half(c->s, &c->halves[i]);
     buf_fini(&keys);
+    arena_fini(&a);
     return rc;
 }
 
@@ -242,7 +265,7 @@ static int open_half(struct rados *s, struct half *h) {
 
 /* Steps 2 to 5 of a frozen shard. */
 static int complete(struct rados *s, struct shard *sh) {
-    struct copying c = {.s = s};
+    struct copying c = {.s = s, .depth = (uint8_t)(sh->id.depth + 1)};
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 2; i++) {
         struct shard_id id = shard_half(&sh->id, i);

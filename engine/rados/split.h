@@ -9,6 +9,11 @@
  * Q5. The copied keys depend only on the frozen shard, and nothing is copied to a half once it is
  * open. So several processes may split the same shard at once, and any process may continue the
  * split of one that has died.
+ *
+ * Q7. Where the copy combines operands of a partition, it gives the partition a mark of removals in
+ * the half that the partition never had in the whole. A fold that has read the operands in the whole
+ * removes keys that the half does not have. The mark makes the half refuse it; otherwise the half
+ * would count keys as removed that were never in it.
  */
 #pragma once
 

@@ -413,6 +413,35 @@ static void freeze(struct world *w, const struct shard *sh) {
     omap_write_fini(&f);
 }
 
+static void test_a_fold_that_read_before_a_split_is_refused_after_it(void **state) {
+    struct world *w = *state;
+    struct shard_head head;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    struct slice prefix = prefix_of(w, 1), key = key_of_row(w, 1, 1);
+    write_rows(w, w->s, 2, 12);
+    for (uint32_t i = 0; i < 6; i++) append(w, w->s, prefix, key, i);
+    struct record seen = read_row(w, w->other, prefix, key);
+    struct slice removals = w->removals;
+    assert_int_equal(seen.n_operands, 6);
+    freeze(w, root);
+    assert_int_equal(split_shard(w->s, root), 0);
+    struct write_change c = {
+        .kind = WRITE_REPLACE, .key = key, .value = seen.value, .seen = seen.operands, .n_seen = seen.n_operands};
+    struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .removals = &removals};
+    assert_int_equal(write_groups(w->other, &g, 1, &w->e), 0); /* it finds the split when it writes */
+    assert_int_equal(g.result, WRITE_CHANGED);
+    for (uint32_t i = 6; i < 8; i++) append(w, w->s, prefix, key, i);
+    assert_int_equal(read_fold(w->other, key, &w->e), 0); /* one that reads in the half is not */
+    assert_int_equal(harness_count(read_row(w, w->s, prefix, key).value), 8);
+    uint64_t keys = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct shard_id id = shard_half(&root->id, i);
+        state_of(w, shard_map_get(&w->s->shards, &id), &head);
+        keys += shard_sum(&head).keys;
+    }
+    assert_int_equal(keys, 21);
+}
+
 static void test_a_split_that_was_left_is_completed_by_the_next_writer(void **state) {
     struct world *w = *state;
     struct shard_head head;
@@ -653,6 +682,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_of_writers_with_one_ballot_one_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_split_shard_has_the_same_rows_for_every_client, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_counters_follow_what_is_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_fold_that_read_before_a_split_is_refused_after_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_split_that_was_left_is_completed_by_the_next_writer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_late_copy_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_partition_is_not_split_and_is_refused_when_too_large, setup, teardown),
