@@ -260,6 +260,7 @@ class OfAllServers(test_model.Run):
     def __init__(self, work, seed):
         self.work = work
         super().__init__(None, seed)
+        self.times = self.rng.sample(range(1, 10 ** 9), 10 ** 6)  # a long run needs many
 
     def connect(self):
         self.session = self.work.fronts[0].session
