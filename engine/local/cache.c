@@ -16,6 +16,6 @@ bool engi_cache_look_begin(struct engi_cache_look *l, struct engi_table *t, cons
 }
 
 bool engi_cache_look_holds(const struct engi_cache_look *l) {
-    return atomic_load_explicit(l->guard, memory_order_acquire) == l->state &&
+    return atomic_load(l->guard) == l->state &&
            atomic_load_explicit(&l->table->generation, memory_order_acquire) == l->generation;
 }

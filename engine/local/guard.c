@@ -21,13 +21,12 @@ void engi_guards_fini(struct engi_guards *s) {
     pthread_cond_destroy(&s->released);
 }
 
-/* Adds one share, and more, to a guard that no thread holds alone. */
+/* Adds one share, and more, to a guard that no thread holds alone. In the one order of all taking of
+ * guards (seq_cst), as the row cache needs it. */
 static inline bool try_take(_Atomic uint64_t *state, uint64_t more) {
     uint64_t seen = atomic_load_explicit(state, memory_order_relaxed);
     while (!(seen & ENGI_GUARD_ALONE))
-        if (atomic_compare_exchange_weak_explicit(state, &seen, seen + TAKEN + 1 + more, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return true;
+        if (atomic_compare_exchange_weak(state, &seen, seen + TAKEN + 1 + more)) return true;
     return false;
 }
 
@@ -82,9 +81,7 @@ bool engi_guard_try_exclusive(struct engi_guards *s, uint64_t hash) {
     struct engi_guard *guard = engi_guard(s, hash);
     uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
     if (holders(seen)) return false;
-    if (!atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen + TAKEN + EXCLUSIVE, memory_order_acquire,
-                                                 memory_order_relaxed))
-        return false;
+    if (!atomic_compare_exchange_strong(&guard->state, &seen, seen + TAKEN + EXCLUSIVE)) return false;
     engi_order_holds(ENGI_RANK_ALONE, 0);
     return true;
 }

@@ -117,7 +117,7 @@ void engi_row_cache_free(struct engi_row_cache *c) {
 /* ---- buckets ---- */
 
 static void lock(struct bucket *b) {
-    for (int i = 1; atomic_exchange_explicit(&b->lock, 1, memory_order_acquire); i++)
+    for (int i = 1; atomic_exchange(&b->lock, 1); i++)
         if (i % SPINS == 0) sched_yield();
 }
 
@@ -243,7 +243,22 @@ bool engi_row_cache_still(const struct eng *eng, const struct engi_cache_look *l
 /* ---- forgetting ---- */
 
 void engi_row_cache_prefetch(struct engi_row_cache *c, uint64_t hash) {
-    __builtin_prefetch(bucket_of(c, shard_of(c, hash), hash), 1);
+    __builtin_prefetch(bucket_of(c, shard_of(c, hash), hash));
+}
+
+/* Whether the bucket has no entry of the row, for a writer that has taken the row's guard. Most rows
+ * that are written are not cached: their bucket is only read, so that it need not be in memory and
+ * stays in every processor's cache.
+ *
+ * Invariant 6 (a): a thread that is inserting holds the bucket's lock when it looks at the guard.
+ * Of the operations on lock and guard, which are in one order (seq_cst), either this thread's load
+ * of the lock comes first; then the other thread finds the guard taken. Or this thread finds the
+ * bucket locked, or unlocked with the entry. */
+static bool is_surely_absent(const struct bucket *b, uint64_t hash) {
+    if (atomic_load(&b->lock)) return false;
+    for (int i = 0; i < WAYS; i++)
+        if (has_tag(place_at(b, i), hash)) return false;
+    return true;
 }
 
 static int find_position(const struct bucket *b, uint64_t hash, uint64_t position) {
@@ -270,6 +285,7 @@ void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key) {
     if (!c || key.n > ENGI_ROW_CACHE_KEY_MAX) return;
     struct shard *s = shard_of(c, hash);
     struct bucket *b = bucket_of(c, s, hash);
+    if (is_surely_absent(b, hash)) return;
     lock(b);
     int i = find_key(c, s, b, hash, key);
     if (i >= 0) set_place(s, b, i, 0);
@@ -302,6 +318,7 @@ bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t h
     if (!c || key.n > ENGI_ROW_CACHE_KEY_MAX) return false;
     struct shard *s = shard_of(c, hash);
     struct bucket *b = bucket_of(c, s, hash);
+    if (LIKELY(is_surely_absent(b, hash))) return false;
     lock(b);
     bool known = false;
     int i = find_key(c, s, b, hash, key);
