@@ -18,6 +18,7 @@ static size_t utf8_sequence(const uint8_t *p, size_t left) {
 static bool is_utf8(struct slice v) {
     for (size_t i = 0; i < v.n;) {
         while (v.n - i >= 8 && !(load_u64(v.p + i) & 0x8080808080808080u)) i += 8;
+        while (i < v.n && v.p[i] < 0x80) i++; /* fewer than eight */
         if (i == v.n) break;
         size_t n = utf8_sequence(v.p + i, v.n - i);
         if (n == 0) return false;
