@@ -11,7 +11,8 @@
  * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit
  * checks whether the request is admitted, and cql_apply makes the change. The caller of cql_run
  * calls one of cql_apply and cql_abandon after it, on the same thread: a write that read first
- * holds its partitions' locks until then. (The sequence of all that is native_protocol/dispatch.c.)
+ * holds its partitions' locks until then. cql_apply may answer CONFLICT: the request then starts over
+ * in a run of its own. (The sequence of all that is native_protocol/dispatch.c.)
  */
 #pragma once
 
@@ -40,7 +41,7 @@ enum cql_outcome cql_run_more(struct cql_run *r);
 int cql_admit(struct cql_run *r) MUST_CHECK;
 /* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch
  * (nothing on FAILED); on a thread that may block it is committed. outcome is cql_run's; returned
- * is it, FAILED, or AGAIN (a change of the schema that takes its time). */
+ * is it, FAILED, CONFLICT, or AGAIN (a change of the schema that takes its time). */
 enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome);
 /* A planned unlogged batch over several partitions is cut to the first half of its partitions, in the
  * order of their tokens, and op_cost to what that costs. Before cql_admit. */

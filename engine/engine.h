@@ -27,7 +27,7 @@ enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
 /* Results of eng_batch_try_commit beside 0 and -1. BUSY: the store wants writers to wait. MET:
  * other commits are writing the same rows. */
 enum { ENG_BUSY = -3, ENG_MET = -5 };
-/* Result of eng_meta_write beside 0 and -1: a condition does not hold, and nothing was written. */
+/* Result of eng_meta_write and eng_batch_commit_locked beside 0 and -1: a condition does not hold. */
 enum { ENG_CHANGED = -4 };
 
 enum eng_durability {
@@ -46,6 +46,7 @@ enum { ENG_MEMTABLES = 4 };
 struct eng_test_faults {
     uint64_t seed;
     uint32_t conflict_in;    /* a conditional write fails as if another engine had written */
+    uint32_t part_in;        /* the same, but only the first of its partitions is not written */
     uint32_t applied_in;     /* the answer to a write is lost: the write takes place and fails */
     uint32_t not_applied_in; /* the same, but the write does not take place */
     uint32_t late_in;        /* an answer comes late_us later */
@@ -139,6 +140,12 @@ bool eng_batch_empty(const struct eng_batch *b);
  * nothing was written, except perhaps those other rows. While the store flushes or compacts the
  * commit may wait, at most a minute (then ERR_OVERLOADED): not on a loop. */
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
+/* eng_batch_commit of a batch that depends on reads of the parts, which this thread has locked.
+ * ENG_CHANGED: another engine has written to some of them since they were locked. written[i]:
+ * parts[i] was written nevertheless; of a batch of one partition nothing was. err is what
+ * eng_batch_commit reports; the caller may lock, read and decide anew. */
+int eng_batch_commit_locked(struct eng_batch *b, const struct eng_part *const *parts, uint32_t n, bool *written,
+                            uint64_t *seq, struct err *e) MUST_CHECK;
 /* eng_batch_commit without waiting. After ENG_BUSY and ENG_MET the batch is still to be committed,
  * and may be added to. ENG_MET is returned only for a batch with a function of eng_batch_on_met:
  * the engine calls it, on any thread, when the rows may be free; it must not call the engine. A

@@ -98,6 +98,7 @@ struct store_change {
     /* The commit sets them: it takes place only if the partition's ballot still is this one. */
     bool conditional;
     uint64_t ballot;
+    bool written; /* the store sets it when the commit answers KV_CHANGED */
 };
 
 /* The properties of a store, as bits. */
@@ -142,9 +143,9 @@ struct store_ops {
     /* The batch was written or dropped. */
     void (*batch_done)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
-     * ENG_BUSY, ENG_MET; KV_CHANGED: a condition does not hold, and nothing was written. The changes
-     * of a group to one partition are written atomically. A conditional write also changes the
-     * partition's ballot. */
+     * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change says
+     * whether its partition was written. The changes of a group to one partition are written
+     * atomically. A conditional write also changes the partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);
 
     /* These do what eng_meta_write, eng_meta_scan and eng_each_stored promise. */

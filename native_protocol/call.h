@@ -86,6 +86,8 @@ struct np_call {
     bool offloaded;
     struct np_work work;
     bool awaits_room;           /* there was no room for its answer: it started over */
+    uint32_t n_conflicts;       /* writes of other servers that it met; after each it started over */
+    const struct cql_written *written; /* by those runs */
     uint32_t n_parts;           /* that were run */
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */

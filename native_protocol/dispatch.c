@@ -38,7 +38,8 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
         .answer.stmt_kind = STMT_KINDS,
-        .noted = call->fault.rule != NULL || call->awaits_room,
+        .noted = call->fault.rule != NULL || call->awaits_room || call->n_conflicts,
+        .written = call->written,
     };
     err_clear(&call->err);
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
@@ -97,7 +98,8 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     call->seq = call->r.answer.commit_seq;
     if (call->outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
     const struct np_options *o = call->conn->loop->o;
-    if (UNLIKELY(call->outcome == CQL_FAILED) && o->write_failed.fn) { /* the limits get its units back */
+    bool failed = call->outcome == CQL_FAILED || call->outcome == CQL_CONFLICT;
+    if (UNLIKELY(failed) && o->write_failed.fn) { /* the limits get its units back */
         struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.answer.stmt_kind), 0);
         o->write_failed.fn(o->write_failed.arg, &claim, took(call));
         ledger_claim_fini(&claim);

@@ -26,6 +26,8 @@ void npi_call_free(struct np_call *c) {
 void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->conn = NULL;
     c->offloaded = c->awaits_room = false;
+    c->n_conflicts = 0;
+    c->written = NULL;
     c->share.crowded = false;
     c->n_parts = 0;
     c->seq = 0;

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "base/random.h"
 #include "native_protocol/dispatch.h"
 #include "native_protocol/fault.h"
 #include "native_protocol/loop.h"
@@ -53,15 +54,41 @@ static enum np_work_part wait(struct np_call *call) {
     return NP_PART_LATER;
 }
 
-/* Drops the answer so far and starts over once there is room; the deadline stays. */
-static enum np_work_part wait_for_room(struct np_call *call) {
+/* Drops the answer so far, for another run; the deadline stays. */
+static void start_over(struct np_call *call) {
     int64_t deadline_us = call->work.deadline_us;
     npi_call_unplan(call);
     npi_call_start_over(call);
     call->work.deadline_us = call->r.deadline_us = deadline_us;
     call->outcome = CQL_OFFLOAD;
+}
+
+static enum np_work_part wait_for_room(struct np_call *call) {
+    start_over(call);
     call->awaits_room = true;
     return wait(call);
+}
+
+/* Another server has written to the same partitions at the same time. The call has no effect yet,
+ * except on the partitions that it keeps a list of, and has given its units back. So it starts over
+ * after a random time, of which the limit doubles with each conflict; else the two servers would
+ * meet again. It fails with the engine's error when it has met too many, or has no time left. */
+static enum np_work_part avoid_conflict(struct np_call *call) {
+    enum { CONFLICTS_MAX = 64, DOUBLED_MAX = 6, LEAST_US = 1000 };
+    uint32_t doubled = call->n_conflicts < DOUBLED_MAX ? call->n_conflicts : DOUBLED_MAX, random;
+    struct err failed = {0};
+    int64_t now_us = clock_machine_us(call->conn->loop->o->clock), deadline_us = call->work.deadline_us;
+    if (random_bytes(&random, sizeof(random), &failed)) random = (uint32_t)now_us;
+    int64_t then_us = now_us + random % (LEAST_US << doubled);
+    if (++call->n_conflicts == CONFLICTS_MAX || (deadline_us && then_us >= deadline_us)) {
+        call->outcome = CQL_FAILED;
+        return NP_PART_LAST;
+    }
+    call->written = call->r.written;
+    start_over(call);
+    err_clear(&call->err);
+    call->work.not_before_us = then_us;
+    return NP_PART_LATER;
 }
 
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
@@ -91,6 +118,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         w->not_before_us = call->r.answer.again_us;
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
+    if (UNLIKELY(call->outcome == CQL_CONFLICT)) return avoid_conflict(call);
     if (UNLIKELY(npi_fault_delays(call))) {
         /* Before apply the call starts over at that time; after it only the answer waits. */
         if (call->fault.applied) npi_call_set_deadline(call, call->work.class);

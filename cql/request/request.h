@@ -173,8 +173,17 @@ enum cql_work_class { WORK_READ, WORK_UPDATE, WORK_SCAN, WORK_DDL, WORK_CLASSES 
 /* DONE and FAILED end a request. COMMIT: as DONE, when what it writes is applied, and sent only
  * when durable. OFFLOAD, on a loop only: nothing was done; run it again on a thread of its
  * work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the batch;
- * cql_run_more does the next one, there or on another thread that may block. */
-enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
+ * cql_run_more does the next one, there or on another thread that may block. CONFLICT, of cql_apply
+ * on such a thread only: another server has written to the same partitions at the same time. The
+ * caller lets the request start over, with this run's list of written partitions, or fails it with
+ * the error that is set. */
+enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_CONFLICT, CQL_FAILED };
+
+/* A partition that a run has written before it ended with CQL_CONFLICT. In the request's arena. */
+struct cql_written {
+    const struct cql_written *next;
+    struct eng_part part;
+};
 
 struct cql_statement;
 
@@ -237,6 +246,7 @@ struct cql_run {
     int64_t now_us;          /* the run's one clock reading */
     bool blocking;           /* on a thread that may block */
     bool noted;              /* the request runs anew, and has given its notes */
+    const struct cql_written *written; /* by earlier runs of the request; cql adds this one's */
     const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL: never */
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
 

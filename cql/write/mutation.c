@@ -79,7 +79,7 @@ static int apply(const struct mutation *m, const struct change *c, struct eng_ba
 
 int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) {
     for (uint32_t i = 0; i < n; i++)
-        for (const struct change *c = m->list[i].first; c; c = c->next)
+        for (const struct change *c = m->list[i].written ? NULL : m->list[i].first; c; c = c->next)
             if (apply(&m->list[i], c, b, cost, m->err)) return -1;
     return 0;
 }

@@ -38,6 +38,7 @@ struct mutation {
     const struct schema_table *table;
     struct eng_part part;
     struct change *first, *last;
+    bool written;          /* by an earlier run of the request, which met a conflict elsewhere */
     uint64_t data_bytes; /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
     struct mutation_read *reads; /* newest first */
     const struct row_view_layout *by_cells; /* a statement's, that the rows may be sized with; NULL: none has one */
@@ -64,6 +65,6 @@ struct change *mutation_add(struct mutations *m, struct mutation *to, enum chang
 void mutation_drop_newest(struct mutation *of, struct change *last);
 int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
                        const struct eng_row *row) MUST_CHECK;
-/* Adds all changes of the first n mutations to b, and their stored bytes to cost. On -1 the caller
+/* Adds all changes of the first n mutations that are not written yet to b, and their stored bytes to cost. On -1 the caller
  * rolls back to its savepoint. */
 int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) MUST_CHECK;

@@ -28,6 +28,7 @@ struct write {
     struct mutations m;
     uint32_t n_left_out; /* the last n_left_out of m are not applied */
     const struct eng_part **parts; /* of m, to be locked */
+    bool *written; /* of them, by a commit that met a conflict */
 };
 
 /* ---- binding ---- */
@@ -244,15 +245,53 @@ static void release(struct cql_run *r) {
 
 /* ---- the whole ---- */
 
+/* Leaves out what earlier runs of the request have written. */
+static void skip_written(struct write *w) {
+    for (const struct cql_written *done = w->r->written; done; done = done->next) {
+        struct mutation *m = mutations_find(&w->m, &done->part);
+        if (m->part.table == done->part.table && slice_eq(m->part.key, done->part.key)) m->written = true;
+    }
+}
+
+/* Commits a batch that was decided under locks. After a conflict the request may start over and
+ * write the partitions that are not written yet, for example counters of a batch. A conditional
+ * batch cannot, once a part of it was written: its conditions have held. */
+static enum cql_outcome commit_locked(struct write *w, struct eng_batch *b) {
+    struct cql_run *r = w->r;
+    int rc = eng_batch_commit_locked(b, w->parts, w->m.n, w->written, &r->answer.commit_seq, r->err);
+    if (rc != ENG_CHANGED) return rc ? CQL_FAILED : CQL_COMMIT;
+    enum cql_outcome outcome = CQL_CONFLICT;
+    for (uint32_t i = 0; i < w->m.n; i++) {
+        if (!w->written[i]) continue;
+        struct cql_written *done = ARENA_NEW(r->arena, struct cql_written);
+        if (!done || w->conditional) {
+            outcome = CQL_FAILED;
+            break;
+        }
+        *done = (struct cql_written){.next = r->written, .part = w->m.list[i].part};
+        r->written = done;
+    }
+    if (!r->written) return outcome;
+    err_clear(r->err);
+    err_set(r->err, ERR_WRITE_TIMEOUT,
+            "Another server writes to some of the batch's partitions at the same time; the others were written");
+    return outcome;
+}
+
 /* On a loop all requests of a wake-up share the batch, and its owner commits it. */
 static enum cql_outcome apply(struct cql_run *r) {
     struct write *w = r->running;
     struct eng_batch *b = r->batch;
+    enum cql_outcome outcome = CQL_COMMIT;
+    skip_written(w);
     eng_batch_savepoint(b);
     int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b, r->cost);
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
-    if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->answer.commit_seq, r->err);
+    if (!rc && r->blocking && !eng_batch_empty(b)) {
+        if (w->locked) outcome = commit_locked(w, b);
+        else rc = eng_batch_commit(b, &r->answer.commit_seq, r->err);
+    }
     if (w->locked && !r->blocking && !rc && !eng_batch_empty(b)) {
         /* On a loop the batch keeps the lock until all writes of the wake-up are committed. */
         const struct mutation *m = &w->m.list[0];
@@ -260,7 +299,7 @@ static enum cql_outcome apply(struct cql_run *r) {
         r->running_fini = NULL;
     }
     if (w->locked) release(r);
-    return rc ? CQL_FAILED : CQL_COMMIT;
+    return rc ? CQL_FAILED : outcome;
 }
 
 void write_keep_half(struct cql_run *r) {
@@ -325,7 +364,8 @@ static enum cql_outcome run(struct write *w) {
     /* The locks are held until the write is applied or abandoned. */
     if (r->blocking) {
         w->parts = ARENA_ARRAY(r->arena, w->m.n, const struct eng_part *);
-        if (!w->parts) {
+        w->written = ARENA_ARRAY(r->arena, w->m.n, bool);
+        if (!w->parts || !w->written) {
             err_nomem(r->err);
             return CQL_FAILED;
         }

@@ -115,10 +115,13 @@ static bool has_condition(const struct eng_batch *b, size_t i) {
     return false;
 }
 
-static int fill(struct eng_batch *b, struct kv_batch *kv, bool *conditional) {
+/* Adds the changes to partitions other than the one that is left out. */
+static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv, bool *conditional) {
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
-        const struct store_change *c = &b->changes[i];
+        struct store_change *c = &b->changes[i];
+        if (left_out.n && slice_eq(prefix_of(b, i), left_out)) continue;
+        c->written = left_out.n > 0;
         struct slice key = engi_change_key(b, c), value = engi_change_value(b, c);
         rc = c->is_range ? kv->ops->batch_put(kv, key, value) : kv->ops->batch_merge(kv, key, value);
         if (rc || !c->conditional || has_condition(b, i)) continue;
@@ -134,13 +137,17 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
     bool conditional = false;
     (void)patience;
     if (!kv) return err_nomem(e);
-    int rc = fill(b, kv, &conditional) ? err_nomem(e) : 0;
+    bool in_part = b->n && b->changes[0].conditional && draw(own, own->faults.part_in);
+    struct slice left_out = in_part ? prefix_of(b, 0) : slice_of("", 0);
+    int rc = fill(b, left_out, kv, &conditional) ? err_nomem(e) : 0;
     answer_late(own);
     if (!rc && conditional && draw(own, own->faults.conflict_in)) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.not_applied_in)) rc = lost(e);
     if (!rc) rc = own->kv->ops->write(own->kv, kv, false, e);
     for (size_t i = 0; i < b->n && !rc; i++)
-        if (b->changes[i].conditional && !has_condition(b, i)) b->store->front->ballot_moved(b->store, prefix_of(b, i));
+        if (b->changes[i].conditional && !has_condition(b, i) && !slice_eq(prefix_of(b, i), left_out))
+            b->store->front->ballot_moved(b->store, prefix_of(b, i));
+    if (!rc && in_part) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.applied_in)) rc = lost(e);
     kv->ops->batch_free(kv);
     return rc;

@@ -52,6 +52,14 @@ static int by_prefix(const void *a, const void *b) {
     return slice_cmp(x->prefix, y->prefix);
 }
 
+/* The group of a change's partition. */
+static struct write_group *group_of(const struct partitions *p, struct slice key) {
+    const struct write_group sought = {.prefix = prefix_of(key)};
+    struct write_group *g = bsearch(&sought, p->groups, p->n, sizeof(*g), by_prefix);
+    assert(g);
+    return g;
+}
+
 /* Whether a group of the batch touches several partitions. */
 static bool spans_partitions(const struct eng_batch *b) {
     for (size_t i = 1; i < b->n; i++)
@@ -113,29 +121,23 @@ static int add_conditions(struct partitions *p, const struct eng_batch *b, struc
     if (!ballots) return -1;
     for (size_t i = 0; i < b->n; i++) {
         if (!b->changes[i].conditional) continue;
-        const struct write_group sought = {.prefix = prefix_of(engi_change_key(b, &b->changes[i]))};
-        struct write_group *g = bsearch(&sought, p->groups, p->n, sizeof(*g), by_prefix);
-        assert(g); /* each change is in a group */
+        struct write_group *g = group_of(p, engi_change_key(b, &b->changes[i]));
         add_condition(g, &ballots[g - p->groups], b->changes[i].ballot);
     }
     return 0;
 }
 
-/* Returns the batch's result from those of its groups: KV_CHANGED only if no partition was written.
- * A batch of counters over several partitions is not atomic, as in Cassandra. */
-static int take_results(const struct partitions *p, const struct eng_batch *b, struct err *e) {
-    size_t n_changed = 0, n_written = 0;
+/* Returns the batch's result from those of its groups. A batch of counters over several partitions
+ * is not atomic, as in Cassandra: the caller writes the others again. */
+static int take_results(const struct partitions *p, const struct eng_batch *b) {
+    size_t n_changed = 0;
     for (size_t i = 0; i < p->n; i++) {
         const struct write_group *g = &p->groups[i];
         n_changed += g->result == WRITE_CHANGED;
-        n_written += g->result == 0;
         if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix);
     }
-    if (n_changed && n_written)
-        return err_set(e, ERR_WRITE_TIMEOUT,
-                       "Another server has written to %zu of the batch's %zu partitions at the same time; "
-                       "of the others, %zu were written",
-                       n_changed, p->n, n_written);
+    for (size_t i = 0; n_changed && i < b->n; i++)
+        b->changes[i].written = group_of(p, engi_change_key(b, &b->changes[i]))->result == 0;
     return n_changed ? KV_CHANGED : 0;
 }
 
@@ -147,8 +149,7 @@ static int write_batch(struct rados *s, const struct eng_batch *b, struct arena 
                                              .key = engi_change_key(b, &b->changes[i]),
                                              .value = engi_change_value(b, &b->changes[i])};
     if (group_changes(&p, b->n, a) < 0 || add_conditions(&p, b, a) < 0) return err_nomem(e);
-    struct err other = {0};
-    int rc = write_groups(s, p.groups, p.n, e), taken = take_results(&p, b, rc ? &other : e);
+    int rc = write_groups(s, p.groups, p.n, e), taken = take_results(&p, b);
     return rc ? rc : taken;
 }
 
@@ -165,15 +166,6 @@ int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
     /* A batch that stays in the log is applied once more later. */
     if (rc == 0 && logged && unlog(s, buf_slice(&key)) < 0) rc = 0;
     arena_fini(&a);
-    buf_fini(&key);
-    return rc;
-}
-
-int batchlog_record(struct rados *s, const struct eng_batch *b, struct err *e) {
-    struct buf key;
-    buf_init(&key, 0);
-    int rc = log_key(&key, e);
-    if (rc == 0) rc = log_batch(s, b, buf_slice(&key), e);
     buf_fini(&key);
     return rc;
 }

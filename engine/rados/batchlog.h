@@ -13,8 +13,6 @@
 /* Writes all changes of a batch. 0, or -1: e says why. After -1 some partitions may have been
  * written; a group of several partitions then is or will be written as a whole, or not at all. */
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
-/* Only records a batch in the log. */
-int batchlog_record(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
 /* Counts the changes of a logged batch. -1: it is damaged. */
 int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
 /* Applies logged changes that are older than age_us. *n: how many records. 0, -1. */

@@ -226,24 +226,61 @@ static void set_conditions(struct eng_batch *b) {
     }
 }
 
-static int contended(struct err *e) {
+static void contended(const struct eng_batch *b, struct err *e) {
+    for (size_t i = 0; i < b->n; i++)
+        if (b->changes[i].written) {
+            err_set(e, ERR_WRITE_TIMEOUT,
+                    "Another server has written to some of the batch's partitions at the same time; the others were "
+                    "written");
+            return;
+        }
     err_set(e, ERR_WRITE_TIMEOUT,
             "CAS operation timed out: another server has written under the same lock; nothing was written");
     e->detail = (struct err_detail){.required = 1, .contentions = 1, .write_type = "CAS"};
-    return -1;
 }
 
+/* Sets written[i] of the parts that a commit has written although it met a conflict. */
+static void take_written(const struct eng_batch *b, const struct eng_part *const *parts, uint32_t n, bool *written) {
+    for (size_t i = 0; i < b->n; i++) {
+        if (!b->changes[i].written) continue;
+        struct slice key = engi_change_key(b, &b->changes[i]);
+        struct eng_part part = engi_prefix_part(slice_of(key.p, engi_prefix_len(key)));
+        for (uint32_t k = 0; k < n; k++)
+            if (parts[k]->table == part.table && slice_eq(parts[k]->key, part.key)) written[k] = true;
+    }
+}
+
+/* The batch is still there after ENG_BUSY and ENG_MET, and after KV_CHANGED. */
 static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
     struct store *s = b->store;
     assert(b->n_savepoints == 0);
     if (UNLIKELY(!(s->ops->offers & STORE_ONE_WRITER))) set_conditions(b);
     int rc = s->ops->commit(b, patience, e);
     if (rc == ENG_BUSY || rc == ENG_MET) return rc;
-    if (rc == KV_CHANGED) rc = contended(e);
+    if (rc == KV_CHANGED) {
+        contended(b, e);
+        return rc;
+    }
     if (!rc) *seq = s->front->written(s);
     eng_batch_drop(b);
     return rc;
 }
 
-int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, true, seq, e); }
-int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, false, seq, e); }
+static int try_commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
+    int rc = commit(b, patience, seq, e);
+    if (rc != KV_CHANGED) return rc;
+    eng_batch_drop(b);
+    return -1;
+}
+
+int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return try_commit(b, true, seq, e); }
+int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return try_commit(b, false, seq, e); }
+
+int eng_batch_commit_locked(struct eng_batch *b, const struct eng_part *const *parts, uint32_t n, bool *written,
+                            uint64_t *seq, struct err *e) {
+    int rc = commit(b, true, seq, e);
+    if (rc != KV_CHANGED) return rc;
+    take_written(b, parts, n, written);
+    eng_batch_drop(b);
+    return ENG_CHANGED;
+}

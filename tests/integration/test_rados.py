@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from cassandra import InvalidRequest, WriteTimeout
+from cassandra import InvalidRequest
 from cassandra.cluster import NoHostAvailable
-from cassandra.query import BatchStatement
+from cassandra.query import BatchStatement, BatchType
 
 import page_api
 import programs
@@ -103,6 +103,24 @@ def test_a_condition_holds_at_every_server(sessions):
     assert a.execute("SELECT v FROM ks.t WHERE p = 200 AND c = 1").one().v == "z"
 
 
+def at_both(work, a, b):
+    """At the same time. No error is lost."""
+    failures = []
+
+    def run(session):
+        try:
+            work(session)
+        except Exception as e:  # noqa: BLE001
+            failures.append(e)
+
+    threads = [threading.Thread(target=run, args=(s,)) for s in (a, b)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
 def test_of_writers_at_two_servers_one_wins(sessions):
     """Each adds one to a number; what was acknowledged is in it once."""
     a, b = sessions
@@ -112,19 +130,56 @@ def test_of_writers_at_two_servers_one_wins(sessions):
     def add(session):
         for _ in range(40):
             now = int(session.execute("SELECT v FROM ks.t WHERE p = 300 AND c = 1").one().v)
-            try:
-                if session.execute("UPDATE ks.t SET v = %s WHERE p = 300 AND c = 1 IF v = %s", (str(now + 1), str(now))).one().applied:
-                    added.append(now + 1)
-            except WriteTimeout as e:  # two at the same moment: one is told that nothing was written
-                assert "nothing was written" in str(e)
+            if session.execute("UPDATE ks.t SET v = %s WHERE p = 300 AND c = 1 IF v = %s", (str(now + 1), str(now))).one().applied:
+                added.append(now + 1)
 
-    threads = [threading.Thread(target=add, args=(s,)) for s in (a, b)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_both(add, a, b)
     assert sorted(added) == list(range(1, len(added) + 1))
     assert int(a.execute("SELECT v FROM ks.t WHERE p = 300 AND c = 1").one().v) == len(added) >= 40
+
+
+def test_counts_of_two_servers_add_up(sessions):
+    """A count that meets the other server's begins anew, and no client sees that."""
+    a, b = sessions
+    table(a, b, "counters", "p int PRIMARY KEY, n counter")
+
+    def count(session):
+        one = session.prepare("UPDATE ks.counters SET n = n + 1 WHERE p = ?")
+        for future in [session.execute_async(one, (i % 2,)) for i in range(100)]:
+            future.result()
+
+    at_both(count, a, b)
+    assert {r.p: r.n for r in b.execute("SELECT p, n FROM ks.counters")} == {0: 100, 1: 100}
+
+
+def test_counts_of_batches_over_partitions_add_up(sessions):
+    """What a batch has written before it meets the other server's is not written again."""
+    a, b = sessions
+    table(a, b, "spread", "p int PRIMARY KEY, n counter")
+
+    def count(session):
+        one = session.prepare("UPDATE ks.spread SET n = n + 1 WHERE p = ?")
+        for _ in range(30):
+            batch = BatchStatement(BatchType.COUNTER)
+            for p in range(5):
+                batch.add(one, (p,))
+            session.execute(batch)
+
+    at_both(count, a, b)
+    assert {r.p: r.n for r in a.execute("SELECT p, n FROM ks.spread")} == {p: 60 for p in range(5)}
+
+
+def test_lists_changed_by_index_at_two_servers_keep_both_changes(sessions):
+    a, b = sessions
+    table(a, b, "lists", "p int PRIMARY KEY, l list<int>")
+    a.execute("INSERT INTO ks.lists (p, l) VALUES (1, [0, 0])")
+
+    def change(session):
+        for i in range(1, 31):
+            session.execute(f"UPDATE ks.lists SET l[{0 if session is a else 1}] = {i} WHERE p = 1")
+
+    at_both(change, a, b)
+    assert a.execute("SELECT l FROM ks.lists WHERE p = 1").one().l == [30, 30]
 
 
 def test_a_logged_batch_over_partitions_is_whole(sessions):

@@ -29,13 +29,15 @@ struct world {
 
 static int64_t world_now(struct clock *c) { return ((struct world *)c)->now_us; }
 
-static struct world *world_new(const char *ddl_delay) {
+/* faults: of a store that other servers write to, too; NULL: it has one writer. */
+static struct world *world_new_beside(const char *ddl_delay, const struct eng_test_faults *faults) {
     struct world *w = calloc(1, sizeof(*w));
     struct err e = {0};
     assert_non_null(w);
     w->clock = (struct clock){world_now, world_now};
     w->now_us = 1000000;
-    w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE}, &e);
+    w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE, .shared = faults, .faults = faults},
+                      &e);
     assert_non_null(w->eng);
     struct catalog_options co = {.eng = w->eng, .clock = &w->clock, .mode = MODE_CASSANDRA,
                                  .node = {"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042}};
@@ -65,6 +67,8 @@ static struct world *world_new(const char *ddl_delay) {
     assert_non_null(w->batch);
     return w;
 }
+
+static struct world *world_new(const char *ddl_delay) { return world_new_beside(ddl_delay, NULL); }
 
 static void world_free(struct world *w) {
     eng_batch_free(w->batch);
@@ -299,6 +303,130 @@ static void test_small_answer_is_made_while_another_makes_all_that_there_may_be(
     world_free(w);
 }
 
+/* ---- writes that meet those of other servers ---- */
+
+struct refunds {
+    unsigned n;
+};
+
+static void on_write_failed(void *arg, const struct ledger_claim *claim, struct limit_took took) {
+    (void)claim, (void)took;
+    ((struct refunds *)arg)->n++;
+}
+
+/* With a table of rows and one of counters. */
+static struct world *world_with_counters(const struct eng_test_faults *faults, struct refunds *refunds) {
+    struct world *w = world_new_beside("none", faults);
+    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+               WORK_DDL);
+    run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v int)", WORK_DDL);
+    run_to_end(w, "CREATE TABLE k.n (p int PRIMARY KEY, c counter)", WORK_DDL);
+    w->options.write_failed.fn = on_write_failed;
+    w->options.write_failed.arg = refunds;
+    return w;
+}
+
+/* Runs an update, which starts over after a time as often as it meets a conflict. */
+static struct np_call *update(struct world *w, const char *cql, int64_t deadline_us) {
+    struct np_call *c = call_new(w, cql, WORK_UPDATE, deadline_us);
+    enum np_work_part part;
+    while ((part = run(w, c)) == NP_PART_LATER) {
+        assert_true(c->work.not_before_us >= w->now_us && c->work.not_before_us < w->now_us + 64000);
+        assert_int_equal(c->work.deadline_us, deadline_us);
+        assert_true(eng_batch_empty(w->batch));
+        w->now_us = c->work.not_before_us;
+    }
+    assert_int_equal(part, NP_PART_LAST);
+    return c;
+}
+
+static void update_end(struct world *w, struct np_call *c) {
+    end(w, c, NP_WORK_DONE);
+    call_free(w, c);
+}
+
+/* The bigint of the one row and column that a statement reads. */
+static uint64_t number(struct world *w, const char *cql) {
+    struct np_call *c = call_new(w, cql, WORK_READ, 0);
+    assert_int_equal(run(w, c), NP_PART_LAST);
+    assert_int_equal(c->outcome, CQL_DONE);
+    uint64_t n = load_u64(c->out.p + c->out.n - 8);
+    np_reply_drop(&c->reply);
+    update_end(w, c);
+    return n;
+}
+
+static void test_write_that_meets_a_conflict_is_made_once_and_charged_once(void **state) {
+    (void)state;
+    static const char *const statements[] = {"UPDATE k.n SET c = c + 1 WHERE p = 1",
+                                             "UPDATE k.t SET v = 1 WHERE p = 1 IF v = null",
+                                             "UPDATE k.t SET v = null WHERE p = 1 IF v = 1"};
+    struct refunds refunds = {0}, none = {0};
+    struct world *w = world_with_counters(&(struct eng_test_faults){.seed = 1, .conflict_in = 2}, &refunds);
+    struct world *alone = world_with_counters(NULL, &none);
+    unsigned n_conflicts = 0;
+    for (int i = 0; i < 60; i++) {
+        const char *cql = statements[i % ARRAY_LEN(statements)];
+        struct np_call *c = update(w, cql, 0), *same = update(alone, cql, 0);
+        assert_int_equal(c->outcome, CQL_COMMIT);
+        assert_int_equal(same->outcome, CQL_COMMIT);
+        assert_true(same->charge.write_units > 0);
+        assert_true(c->charge.write_units == same->charge.write_units && c->charge.read_units == same->charge.read_units);
+        assert_int_equal(c->out.n, same->out.n); /* [applied] once, or nothing */
+        n_conflicts += c->n_conflicts;
+        update_end(w, c);
+        update_end(alone, same);
+    }
+    assert_int_equal(number(w, "SELECT c FROM k.n WHERE p = 1"), 20);
+    assert_true(n_conflicts > 20);
+    assert_int_equal(refunds.n, n_conflicts); /* every run but the last gave its units back */
+    assert_int_equal(none.n, 0);
+    world_free(w);
+    world_free(alone);
+}
+
+static void fails_by_conflict(struct world *w, struct np_call *c) {
+    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->err.code, ERR_WRITE_TIMEOUT);
+    assert_string_equal(c->err.detail.write_type, "CAS");
+    assert_non_null(strstr(c->err.text, "nothing was written"));
+    update_end(w, c);
+}
+
+static void test_write_that_always_meets_a_conflict_fails_in_time(void **state) {
+    (void)state;
+    struct refunds refunds = {0};
+    struct world *w = world_with_counters(&(struct eng_test_faults){.seed = 1, .conflict_in = 1}, &refunds);
+    fails_by_conflict(w, update(w, "UPDATE k.n SET c = c + 1 WHERE p = 1", 0));
+    assert_int_equal(refunds.n, 64);
+    int64_t deadline_us = w->now_us + 100000;
+    fails_by_conflict(w, update(w, "UPDATE k.n SET c = c + 1 WHERE p = 1", deadline_us));
+    assert_true(w->now_us < deadline_us);
+    assert_in_range(refunds.n, 66, 127);
+    world_free(w);
+}
+
+static void test_counters_of_a_batch_that_were_written_are_not_written_again(void **state) {
+    (void)state;
+    enum { BATCHES = 20 };
+    struct refunds refunds = {0};
+    struct world *w = world_with_counters(&(struct eng_test_faults){.seed = 1, .part_in = 2}, &refunds);
+    for (int i = 0; i < BATCHES; i++) {
+        struct np_call *c = update(w,
+                                   "BEGIN COUNTER BATCH UPDATE k.n SET c = c + 1 WHERE p = 1; "
+                                   "UPDATE k.n SET c = c + 10 WHERE p = 2; UPDATE k.n SET c = c + 100 WHERE p = 3; "
+                                   "APPLY BATCH",
+                                   0);
+        assert_int_equal(c->outcome, CQL_COMMIT);
+        update_end(w, c);
+    }
+    assert_true(refunds.n > 5);
+    assert_int_equal(number(w, "SELECT c FROM k.n WHERE p = 1"), BATCHES);
+    assert_int_equal(number(w, "SELECT c FROM k.n WHERE p = 2"), 10 * BATCHES);
+    assert_int_equal(number(w, "SELECT c FROM k.n WHERE p = 3"), 100 * BATCHES);
+    world_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_call_that_ran_comes_back_committed),
@@ -308,6 +436,9 @@ int main(void) {
         cmocka_unit_test(test_small_answer_without_room_waits_and_holds_nothing),
         cmocka_unit_test(test_small_answer_that_found_no_room_in_time_says_so),
         cmocka_unit_test(test_small_answer_is_made_while_another_makes_all_that_there_may_be),
+        cmocka_unit_test(test_write_that_meets_a_conflict_is_made_once_and_charged_once),
+        cmocka_unit_test(test_write_that_always_meets_a_conflict_fails_in_time),
+        cmocka_unit_test(test_counters_of_a_batch_that_were_written_are_not_written_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
