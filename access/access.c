@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "access/password.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 struct access_control {
@@ -18,11 +19,24 @@ struct access_control {
     const struct role_set *current;
     const struct role_set *provided; /* the roles of the operator's file, which no record holds */
     const char *first_role, *first_password;
+    uint64_t version; /* of the records that current was read from or written to; 0: none */
+    bool unread;      /* they have changed, and could not be read */
+    atomic_bool noticed; /* another server has changed a record, perhaps of a role. Any thread sets it */
+    const struct role_set *draft; /* with the changes of the thread that holds change_lock; NULL: there are none */
+    struct arena arena;           /* of the changes */
+    struct eng_meta_change *changes; /* room for n_changes and one more */
+    uint32_t n_changes;
+    pthread_t follower; /* reads what other servers change */
+    bool has_follower, ends;
+    pthread_mutex_t follow_lock; /* of ends */
+    pthread_cond_t follows;
     bool suspended; /* the store is being replaced: changes of its schema do not concern these roles */
     _Atomic uint64_t generation;
 };
 
-static const char key_prefix[] = "role/";
+static const char key_prefix[] = "role/", version_key[] = "access/version";
+
+static void look_again(struct access_control *a);
 
 /* ---- the current set ---- */
 
@@ -51,12 +65,52 @@ static const struct role_set *publish(struct access_control *a, const struct rol
 
 /* ---- changes ---- */
 
+/* The set with the changes that are not written yet. */
+static const struct role_set *draft(const struct access_control *a) { return a->draft ? a->draft : a->current; }
+
+static void forget_draft(struct access_control *a) {
+    if (a->draft) role_set_unref(a->draft);
+    a->draft = NULL;
+    free(a->changes);
+    a->changes = NULL;
+    a->n_changes = 0;
+    arena_reset(&a->arena);
+}
+
 const struct role_set *access_begin(struct access_control *a) {
     pthread_mutex_lock(&a->change_lock);
+    look_again(a);
     return a->current;
 }
 
-void access_end(struct access_control *a) { pthread_mutex_unlock(&a->change_lock); }
+/* Keeps A1: the set is published after its records are written, so that a failure leaves readers and
+ * records unchanged. */
+static int write_draft(struct access_control *a, struct err *e) {
+    uint8_t now[8], next[8];
+    const struct slice expected = slice_of(now, sizeof(now));
+    if (!a->draft) return 0;
+    if (a->unread) return err_set(e, ERR_SERVER, "The roles cannot be read");
+    store_u64(now, a->version);
+    store_u64(next, a->version + 1);
+    a->changes[a->n_changes] = (struct eng_meta_change){.key = slice_str(version_key),
+                                                        .value = slice_of(next, sizeof(next)),
+                                                        .conditional = true, /* A4 */
+                                                        .expected = a->version ? &expected : NULL};
+    int rc = eng_meta_write(a->eng, a->n_changes + 1, a->changes, e);
+    if (rc) atomic_store(&a->noticed, true); /* also after an error, because it may have been written */
+    if (rc) return rc == ENG_CHANGED ? ACCESS_AGAIN : -1;
+    a->version++;
+    publish(a, a->draft);
+    a->draft = NULL;
+    return 0;
+}
+
+int access_end(struct access_control *a, int rc, struct err *e) {
+    int written = rc < 0 ? 0 : write_draft(a, e);
+    forget_draft(a);
+    pthread_mutex_unlock(&a->change_lock);
+    return written ? written : rc;
+}
 
 static int check_size(const struct role_set *s, const struct role *r, struct err *e) {
     if (!*r->name) return err_invalid(e, "Role name can't be an empty string");
@@ -72,31 +126,42 @@ static int check_size(const struct role_set *s, const struct role *r, struct err
     return 0;
 }
 
-/* Keeps A1: builds the new set first, then writes the record, and publishes the set last, so
- * that a failure leaves readers and records unchanged. */
-static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r,
-                                          struct err *e) {
-    const struct role_set *next = role_set_with(a->current, name, r);
+/* Adds the change of a record; r NULL: it is removed. */
+static int add_change(struct access_control *a, const char *name, const struct role *r, struct err *e) {
     struct buf key, form;
-    for (uint32_t i = 0; next && r && i < r->n_member_of; i++)
-        assert(role_find(next, r->member_of[i]) && !role_is_member(next, r->member_of[i], name)); /* A2 */
+    struct eng_meta_change *all = realloc(a->changes, (a->n_changes + 2) * sizeof(*all)); /* and that of the version */
+    if (!all) return err_nomem(e);
+    a->changes = all;
     buf_init(&key, 0);
     buf_init(&form, 0);
     buf_put_str(&key, key_prefix);
     buf_put_str(&key, name);
     if (r) role_encode(r, &form);
-    int rc = !next || buf_failed(&key) || buf_failed(&form) ? err_nomem(e)
-             : r ? eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e)
-                 : eng_meta_delete(a->eng, buf_slice(&key), e);
-    buf_fini(&form);
-    buf_fini(&key);
-    if (!rc) return publish(a, next);
-    role_set_unref(next);
-    return NULL;
+    struct eng_meta_change *c = &a->changes[a->n_changes];
+    *c = (struct eng_meta_change){.key = arena_take(&a->arena, &key), .deleted = !r};
+    c->value = arena_take(&a->arena, &form);
+    if (!c->key.p || !c->value.p) return err_nomem(e);
+    a->n_changes++;
+    return 0;
+}
+
+static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r,
+                                          struct err *e) {
+    const struct role_set *next = role_set_with(draft(a), name, r);
+    for (uint32_t i = 0; next && r && i < r->n_member_of; i++)
+        assert(role_find(next, r->member_of[i]) && !role_is_member(next, r->member_of[i], name)); /* A2 */
+    if (!next) return err_null(err_nomem(e));
+    if (add_change(a, name, r, e)) {
+        role_set_unref(next);
+        return NULL;
+    }
+    if (a->draft) role_set_unref(a->draft);
+    a->draft = next;
+    return next;
 }
 
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) {
-    return check_size(a->current, r, e) ? NULL : change_role(a, r->name, r, e);
+    return check_size(draft(a), r, e) ? NULL : change_role(a, r->name, r, e);
 }
 
 /* Returns the set with that role of the operator's file in it: an existing role gets the hash, a
@@ -125,8 +190,7 @@ int access_provide(struct access_control *a, const char *name, const char *hash,
         err_nomem(e);
     }
     if (next) publish(a, next);
-    access_end(a);
-    return next ? 0 : -1;
+    return access_end(a, next ? 0 : -1, e);
 }
 
 /* ---- removing what refers to a dropped role, table or keyspace ---- */
@@ -137,8 +201,8 @@ typedef bool (*match_fn)(const void *arg, const char *resource);
 static int strip(struct access_control *a, const char *member_of, match_fn match, const void *arg, struct err *e) {
     struct arena arena;
     arena_init(&arena, 4096, 0);
-    for (uint32_t i = 0; i < a->current->n && !e->set; i++) {
-        const struct role *r = role_at(a->current, i);
+    for (uint32_t i = 0; i < draft(a)->n && !e->set; i++) {
+        const struct role *r = role_at(draft(a), i);
         struct role out = *r;
         struct grant *grants = ARENA_ARRAY(&arena, r->n_grants + 1, struct grant);
         const char **names = ARENA_ARRAY(&arena, r->n_member_of + 1, const char *);
@@ -188,17 +252,29 @@ static bool is_in(const void *arg, const char *resource) {
     return !strcmp(resource, keyspace);
 }
 
+static bool has_successor(struct access_control *a, const struct schema_change *c) {
+    const struct schema *schema = catalog_schema(a->catalog);
+    bool has = c->target == TARGET_TABLE ? schema_table_any(schema, c->keyspace, c->name) != NULL
+                                         : schema_keyspace_find(schema, c->keyspace) != NULL;
+    schema_unref(schema);
+    return has;
+}
+
 /* Listener: removes the grants on a table or keyspace that is gone. Waits for the disk if there
- * are any. */
+ * are any. Each server on a store does so, because the one that has dropped it may die before. The
+ * name may have another object by now, which another server has made and granted rights on; the
+ * server that dropped the first one has removed the old grants then (A3). */
 static void on_change(void *arg, const struct schema_change *c) {
     struct access_control *a = arg;
     struct err e = {0};
     if (a->suspended) return;
     if (c->kind != CHANGE_GONE || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
-    access_begin(a);
-    if (strip(a, NULL, is_in, c, &e))
-        log_error("permissions on %s.%s, which is gone, are not taken away: %s", c->keyspace, c->name, e.text);
-    access_end(a);
+    int rc = ACCESS_AGAIN;
+    while (rc == ACCESS_AGAIN) {
+        access_begin(a);
+        rc = access_end(a, has_successor(a, c) ? 0 : strip(a, NULL, is_in, c, &e), &e);
+    }
+    if (rc) log_error("permissions on %s.%s, which is gone, are not taken away: %s", c->keyspace, c->name, e.text);
 }
 
 /* ---- start ---- */
@@ -242,11 +318,26 @@ static bool is_gone(const void *arg, const char *resource) {
     return rest[n] == '/' && strcmp(rest + n, "/*") != 0 && !schema_table_any(schema, keyspace, rest + n + 1);
 }
 
+static int load_version(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)key;
+    if (value.n != 8) return err_set(e, ERR_SERVER, "the record of the roles' version is damaged");
+    *(uint64_t *)arg = load_u64(value.p);
+    return 0;
+}
+
+static int read_version(struct access_control *a, uint64_t *version, struct err *e) {
+    *version = 0;
+    return eng_meta_scan(a->eng, slice_str(version_key), load_version, version, e);
+}
+
 /* Builds a set of the recorded roles and of those of the operator's file, and publishes it at
- * once: readers see either the old set or the new one. */
-static int read_roles(struct access_control *a, struct err *e) {
+ * once: readers see either the old set or the new one. The version is read first: if another server
+ * changes a record meanwhile, the next write of this one fails, and the records are read again. */
+static int load_roles(struct access_control *a, struct err *e) {
     const struct role_set *set = role_set_empty();
-    int got = set ? eng_meta_scan(a->eng, slice_str(key_prefix), load_one, &set, e) : err_nomem(e);
+    uint64_t version;
+    int got = read_version(a, &version, e);
+    if (!got) got = set ? eng_meta_scan(a->eng, slice_str(key_prefix), load_one, &set, e) : err_nomem(e);
     for (uint32_t i = 0; !got && i < a->provided->n; i++) {
         const struct role *r = role_at(a->provided, i);
         got = take(&set, with_provided(set, r->name, r->hash, e), e);
@@ -255,12 +346,30 @@ static int read_roles(struct access_control *a, struct err *e) {
         role_set_unref(set);
         return -1;
     }
+    a->version = version;
     publish(a, set);
+    return 0;
+}
+
+/* Reads the roles again if another server has changed them. change_lock is held. */
+static void look_again(struct access_control *a) {
+    struct err e = {0};
+    uint64_t version;
+    if (!atomic_exchange(&a->noticed, false)) return;
+    int rc = read_version(a, &version, &e);
+    if (!rc && (a->unread || version != a->version)) rc = load_roles(a, &e);
+    a->unread = rc;
+    if (rc) log_error("what another server has changed of the roles cannot be read: %s", e.text);
+    if (rc) atomic_store(&a->noticed, true);
+}
+
+/* What follows the roles that were read at a start: grants go on objects that were dropped shortly
+ * before a stop, and the first role is made. */
+static int complete(struct access_control *a, struct err *e) {
     const struct schema *schema = catalog_schema(a->catalog);
-    int rc = strip(a, NULL, is_gone, schema, e); /* objects dropped shortly before a stop */
+    int rc = strip(a, NULL, is_gone, schema, e);
     schema_unref(schema);
-    if (rc) return -1;
-    if (!a->first_role || a->current->n) return 0;
+    if (rc || !a->first_role || a->current->n) return rc;
     char hash[PASSWORD_HASH_MAX];
     if (password_hash(a->first_password, hash, e)) return -1;
     struct role first = {.name = a->first_role, .hash = hash, .superuser = true, .login = true};
@@ -268,17 +377,74 @@ static int read_roles(struct access_control *a, struct err *e) {
     return access_put(a, &first, e) ? 0 : -1;
 }
 
+static int read_roles(struct access_control *a, struct err *e) {
+    int rc = ACCESS_AGAIN;
+    while (rc == ACCESS_AGAIN) {
+        rc = load_roles(a, e) || complete(a, e) ? -1 : write_draft(a, e);
+        forget_draft(a);
+    }
+    return rc;
+}
+
+/* ---- what other servers change ---- */
+
+/* The engine calls this on any thread, with the store locked. */
+static void note_change(void *arg) {
+    struct access_control *a = arg;
+    pthread_mutex_lock(&a->follow_lock);
+    atomic_store(&a->noticed, true);
+    pthread_cond_signal(&a->follows);
+    pthread_mutex_unlock(&a->follow_lock);
+}
+
+static void *follow(void *arg) {
+    enum { RETRY_US = 1000000 };
+    struct access_control *a = arg;
+    bool failed = false;
+    pthread_mutex_lock(&a->follow_lock);
+    while (!a->ends) {
+        if (failed || !atomic_load(&a->noticed)) clock_cond_wait(&a->follows, &a->follow_lock, RETRY_US);
+        pthread_mutex_unlock(&a->follow_lock);
+        pthread_mutex_lock(&a->change_lock);
+        look_again(a);
+        failed = a->unread;
+        pthread_mutex_unlock(&a->change_lock);
+        pthread_mutex_lock(&a->follow_lock);
+    }
+    pthread_mutex_unlock(&a->follow_lock);
+    return NULL;
+}
+
+static int start_following(struct access_control *a, struct err *e) {
+    if (eng_one_writer(a->eng)) return 0;
+    if (eng_meta_watch(a->eng, note_change, a, e)) return -1;
+    atomic_store(&a->noticed, true); /* since they were read */
+    if (pthread_create(&a->follower, NULL, follow, a)) return err_set(e, ERR_SERVER, "cannot start a thread");
+    a->has_follower = true;
+    return 0;
+}
+
+static void stop_following(struct access_control *a) {
+    eng_meta_unwatch(a->eng, a);
+    if (!a->has_follower) return;
+    pthread_mutex_lock(&a->follow_lock);
+    a->ends = true;
+    pthread_cond_signal(&a->follows);
+    pthread_mutex_unlock(&a->follow_lock);
+    pthread_join(a->follower, NULL);
+}
+
 void access_suspend(struct access_control *a) {
-    access_begin(a);
+    pthread_mutex_lock(&a->change_lock);
     a->suspended = true;
-    access_end(a);
+    pthread_mutex_unlock(&a->change_lock);
 }
 
 int access_resume(struct access_control *a, bool changed, struct err *e) {
-    access_begin(a);
+    pthread_mutex_lock(&a->change_lock);
     a->suspended = false;
     int rc = changed ? read_roles(a, e) : 0;
-    access_end(a);
+    pthread_mutex_unlock(&a->change_lock);
     return rc;
 }
 
@@ -291,7 +457,10 @@ struct access_control *access_open(const struct access_options *o, struct err *e
     a->first_password = o->first_password;
     pthread_mutex_init(&a->change_lock, NULL);
     pthread_mutex_init(&a->current_lock, NULL);
-    if (!(a->provided = role_set_empty()) || read_roles(a, e)) {
+    pthread_mutex_init(&a->follow_lock, NULL);
+    pthread_cond_init(&a->follows, NULL);
+    arena_init(&a->arena, 4096, 0);
+    if (!(a->provided = role_set_empty()) || read_roles(a, e) || start_following(a, e)) {
         if (!a->provided) err_nomem(e);
         access_close(a);
         return NULL;
@@ -303,9 +472,13 @@ struct access_control *access_open(const struct access_options *o, struct err *e
 
 void access_close(struct access_control *a) {
     catalog_off_change(a->catalog, &a->listener);
+    stop_following(a);
     role_set_unref(a->current);
     role_set_unref(a->provided);
     pthread_mutex_destroy(&a->change_lock);
     pthread_mutex_destroy(&a->current_lock);
+    pthread_mutex_destroy(&a->follow_lock);
+    pthread_cond_destroy(&a->follows);
+    arena_fini(&a->arena);
     free(a);
 }

@@ -3,7 +3,7 @@
  *
  * Readers take the current set (access_roles), which never changes. A thread changes roles between
  * access_begin and access_end, one thread at a time, starting from the set that access_begin
- * returns. Each put and drop is durable and visible to readers when it returns.
+ * returns. The changes are durable and visible to readers, all at once, when access_end returns.
  *
  * A1. A role that readers see is in the engine's records as it is, except for the roles of the
  *     operator's file, which no record holds.
@@ -11,6 +11,9 @@
  * A3. Grants are on existing tables and keyspaces. A grant is made between access_begin and
  *     access_end on an object that exists. The notice that the object is gone comes later and
  *     removes the grants before the name can be used again.
+ * A4. Records change only together with their version, on the condition that it is the version of
+ *     the current set. So of two servers on one store that change roles at the same time one fails.
+ *     It reads the records again, and its statement decides anew.
  */
 #pragma once
 
@@ -44,13 +47,18 @@ const struct role_set *access_roles(struct access_control *a);
 /* Changes with every change of the roles: one atomic load. */
 uint64_t access_generation(const struct access_control *a);
 
-/* ---- changes; each waits for the disk ---- */
+/* ---- changes ---- */
 
+/* The current set, after what other servers have changed. May wait for the store. */
 const struct role_set *access_begin(struct access_control *a);
-void access_end(struct access_control *a);
-/* Writes the role and returns the new current set. NULL: err. */
+/* Writes the changes, and waits for the disk. rc below 0: the caller has failed, and nothing is
+ * written. Returns rc, or -1, or ACCESS_AGAIN: another server has changed roles meanwhile; nothing
+ * was written, and the caller decides anew from access_begin on. */
+enum { ACCESS_AGAIN = 1 };
+int access_end(struct access_control *a, int rc, struct err *e) MUST_CHECK;
+/* Puts the role and returns the set with it. NULL: err. */
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) MUST_CHECK;
-/* Adds a role of the operator's file: an existing role gets this password hash, a new one all
+/* Not between the others. Adds a role of the operator's file: an existing role gets this password hash, a new one all
  * rights. The change is not recorded. */
 int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) MUST_CHECK;
 /* Removes the role, the memberships of others in it, and the grants on it. */

@@ -114,15 +114,18 @@ int cql_permit_creator(struct cql_run *r) {
                                 s->change->keyspace, s->change->name};
     const char *text = resource_name(r->arena, &on);
     if (!text) return err_nomem(r->err);
-    const struct role_set *roles = access_begin(access);
-    /* Grants nothing when the object that the statement made is gone already: its name may be
-     * another object's (A3 of access.h). */
-    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change->object);
-    const struct role *role = there ? role_find(roles, r->session->role) : NULL;
-    struct role next;
-    int rc = 0;
-    if (role && role_granted(role, text, resource_permissions(&on), 0, r->arena, &next)) rc = err_nomem(r->err);
-    else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
-    access_end(access);
+    int rc = ACCESS_AGAIN;
+    while (rc == ACCESS_AGAIN) {
+        const struct role_set *roles = access_begin(access);
+        /* Grants nothing when the object that the statement made is gone already: its name may be
+         * another object's (A3 of access.h). */
+        bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change->object);
+        const struct role *role = there ? role_find(roles, r->session->role) : NULL;
+        struct role next;
+        rc = 0;
+        if (role && role_granted(role, text, resource_permissions(&on), 0, r->arena, &next)) rc = err_nomem(r->err);
+        else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
+        rc = access_end(access, rc, r->err);
+    }
     return rc;
 }

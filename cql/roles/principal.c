@@ -39,9 +39,12 @@ static enum cql_outcome apply(struct cql_run *r) {
     struct access_control *access = r->db->options.access;
     struct principal a;
     if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
-    int rc = principal_init(&a, r, access_begin(access));
-    if (!rc) rc = plan->change(&a, plan);
-    access_end(access);
+    int rc = ACCESS_AGAIN;
+    while (rc == ACCESS_AGAIN) {
+        rc = principal_init(&a, r, access_begin(access));
+        if (!rc) rc = plan->change(&a, plan);
+        rc = access_end(access, rc, r->err);
+    }
     return rc ? CQL_FAILED : CQL_DONE;
 }
 

@@ -152,13 +152,14 @@ static enum cql_outcome change_roles(struct cql_run *r) {
     role_set_unref(roles);
     if (rc || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
         return CQL_FAILED;
-    roles = access_begin(access);
-    rc = principal_init(&a, r, roles);
-    if (!rc)
-        rc = kind == STMT_CREATE_ROLE  ? create(&a, role, hash)
-             : kind == STMT_ALTER_ROLE ? alter(&a, role, hash)
-                                       : drop(&a, role);
-    access_end(access);
+    for (rc = ACCESS_AGAIN; rc == ACCESS_AGAIN;) {
+        rc = principal_init(&a, r, access_begin(access));
+        if (!rc)
+            rc = kind == STMT_CREATE_ROLE  ? create(&a, role, hash)
+                 : kind == STMT_ALTER_ROLE ? alter(&a, role, hash)
+                                           : drop(&a, role);
+        rc = access_end(access, rc, r->err);
+    }
     return rc ? CQL_FAILED : CQL_DONE;
 }
 

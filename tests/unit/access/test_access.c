@@ -74,8 +74,7 @@ static void apply(struct world *w, enum catalog_op op, const char *keyspace, con
 static const struct role_set *put(struct world *w, const struct role *r) {
     access_begin(w->access);
     const struct role_set *s = access_put(w->access, r, &w->err);
-    access_end(w->access);
-    return s;
+    return access_end(w->access, s ? 0 : -1, &w->err) == 0 ? s : NULL;
 }
 
 static uint32_t grants_of(struct world *w, const char *name) {
@@ -116,7 +115,7 @@ static void test_who_is_dropped_leaves_nothing_behind(void **state) {
     put(w, &(struct role){.name = "b", .hash = "", .n_member_of = 1, .member_of = a, .n_grants = 2, .grants = grants});
     access_begin(w->access);
     assert_non_null(access_drop(w->access, "a", &w->err));
-    access_end(w->access);
+    assert_int_equal(access_end(w->access, 0, &w->err), 0);
     for (int i = 0; i < 2; i++, restart(w)) {
         const struct role_set *s = access_roles(w->access);
         assert_null(role_find(s, "a"));
@@ -175,6 +174,74 @@ static void test_bounds_are_refused_with_words(void **state) {
     assert_null(put(w, &(struct role){.name = name, .hash = ""}));
     assert_int_equal(w->err.code, ERR_INVALID);
     assert_string_equal(w->err.text, "A role's name may have at most 255 bytes");
+}
+
+/* ---- several servers on a store ---- */
+
+static void open_two(struct world *w) {
+    struct eng_options o = {.clock = &clock_real, .durability = ENG_NONE, .shared = true};
+    for (int i = 0; i < 2; i++) {
+        o.beside = i ? w[0].eng : NULL;
+        w[i].eng = eng_open(&o, &w[i].err);
+        assert_non_null(w[i].eng);
+        start(&w[i]);
+    }
+}
+
+static void close_two(struct world *w) {
+    for (int i = 0; i < 2; i++) {
+        stop(&w[i]);
+        eng_close(w[i].eng);
+    }
+}
+
+static void test_what_another_server_changes_is_known(void **state) {
+    enum { HANG_S = 120, EACH_US = 1000 };
+    static const struct grant grants[] = {{"data", 1 << MAY_SELECT}};
+    struct world w[2] = {0};
+    (void)state;
+    open_two(w);
+    assert_non_null(put(&w[0], &(struct role){.name = "a", .hash = "", .n_grants = 1, .grants = grants}));
+    for (int i = 0; grants_of(&w[1], "a") != 1 && i < HANG_S * 1000000 / EACH_US; i++) usleep(EACH_US);
+    assert_int_equal(grants_of(&w[1], "a"), 1);
+    access_begin(w[1].access);
+    assert_non_null(access_drop(w[1].access, "a", &w[1].err));
+    assert_int_equal(access_end(w[1].access, 0, &w[1].err), 0);
+    for (int i = 0; grants_of(&w[0], "a") == 1 && i < HANG_S * 1000000 / EACH_US; i++) usleep(EACH_US);
+    assert_int_equal(grants_of(&w[0], "a"), UINT32_MAX);
+    close_two(w);
+}
+
+static void test_of_two_servers_that_change_roles_at_once_one_decides_anew(void **state) {
+    struct world w[2] = {0};
+    (void)state;
+    open_two(w);
+    assert_non_null(put(&w[1], &(struct role){.name = "a", .hash = ""})); /* it has seen everything until here */
+    eng_meta_unwatch(w[1].eng, NULL);
+    assert_non_null(put(&w[0], &(struct role){.name = "b", .hash = ""}));
+    access_begin(w[1].access);
+    assert_non_null(access_put(w[1].access, &(struct role){.name = "c", .hash = ""}, &w[1].err));
+    assert_int_equal(access_end(w[1].access, 0, &w[1].err), ACCESS_AGAIN);
+    assert_int_equal(grants_of(&w[1], "c"), UINT32_MAX);
+    const struct role_set *s = access_begin(w[1].access);
+    assert_non_null(role_find(s, "b"));
+    assert_non_null(access_put(w[1].access, &(struct role){.name = "c", .hash = ""}, &w[1].err));
+    assert_int_equal(access_end(w[1].access, 0, &w[1].err), 0);
+    for (int i = 0; i < 2; i++) {
+        restart(&w[i]);
+        for (const char *name = "a\0b\0c\0"; *name; name += 2) assert_int_equal(grants_of(&w[i], name), 0);
+    }
+    close_two(w);
+}
+
+static void test_changes_of_a_statement_that_fails_are_not_made(void **state) {
+    struct world *w = *state;
+    access_begin(w->access);
+    assert_non_null(access_put(w->access, &(struct role){.name = "a", .hash = ""}, &w->err));
+    assert_int_equal(access_end(w->access, -1, &w->err), -1);
+    assert_int_equal(grants_of(w, "a"), UINT32_MAX);
+    restart(w);
+    assert_int_equal(grants_of(w, "a"), UINT32_MAX);
 }
 
 /* ---- the file of credentials ---- */
@@ -242,6 +309,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_grants_on_what_is_gone_go_at_the_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bounds_are_refused_with_words, setup, teardown),
+        cmocka_unit_test(test_what_another_server_changes_is_known),
+        cmocka_unit_test(test_of_two_servers_that_change_roles_at_once_one_decides_anew),
+        cmocka_unit_test_setup_teardown(test_changes_of_a_statement_that_fails_are_not_made, setup, teardown),
         cmocka_unit_test_setup_teardown(test_credentials_make_logins_and_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_credentials_that_are_wrong_name_the_line, setup, teardown),
     };
