@@ -9,6 +9,7 @@ struct admin {
     struct http_listener *listener;
     struct np_front *front;
     struct eng *eng;
+    struct membership *membership; /* NULL: there is one server */
     struct system_metering *metering;
     struct page *page;
 };
@@ -94,6 +95,28 @@ static void put_metrics(const struct np_front *front, const struct eng *eng, str
     buf_printf(out, "tally_storage_failed %d\n", eng_failed(eng) ? 1 : 0);
 }
 
+static void put_membership_metrics(struct membership *m, struct buf *out) {
+    const struct member_list *l = membership_list(m);
+    put_header(out, "tally_servers_live", "gauge", "Servers on the store that are alive, this one among them");
+    buf_printf(out, "tally_servers_live %u\n", l->n);
+    membership_unref(l);
+    put_header(out, "tally_server_lease_age_seconds", "gauge",
+               "Time since this server's record in the store was renewed; the others take it for dead after 6 seconds");
+    buf_printf(out, "tally_server_lease_age_seconds %.6f\n", (double)membership_age_us(m) / 1000000);
+    put_header(out, "tally_server_leads", "gauge", "1 while this server carries asynchronous DDL to its end");
+    buf_printf(out, "tally_server_leads %d\n", membership_leads(m));
+}
+
+/* Whether the server takes requests; if not, the reason goes to why. */
+static bool is_ready(struct admin *a, char *why, size_t size) {
+    if (!eng_ready(a->eng, why, size)) return false;
+    int64_t age_us = a->membership ? membership_age_us(a->membership) : 0;
+    if (age_us < MEMBERSHIP_EXPIRE_US) return true;
+    snprintf(why, size, "the record by which other servers know this one was not renewed for %lld s",
+             (long long)(age_us / 1000000));
+    return false;
+}
+
 static void answer(struct http_answer *out, unsigned status, const char *text) {
     out->status = status;
     out->type = "text/plain";
@@ -110,7 +133,7 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
         bool live = np_front_alive(a->front);
         answer(out, live ? 200 : 503, live ? "live\n" : "an event loop hangs\n");
     } else if (!strcmp(q->path, "/ready")) {
-        bool ready = eng_ready(a->eng, why, sizeof(why));
+        bool ready = is_ready(a, why, sizeof(why));
         answer(out, ready ? 200 : 503, ready ? "ready" : why);
         buf_put_str(&out->body, "\n");
     } else if (!strcmp(q->path, "/metrics")) {
@@ -119,6 +142,7 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
         out->type = "text/plain; version=0.0.4";
         put_metrics(a->front, a->eng, &out->body);
         put_store_metrics(a->eng, &out->body);
+        if (a->membership) put_membership_metrics(a->membership, &out->body);
         ledger_metrics(a->metering, per && !strcmp(per, "table"), &out->body);
     } else if (!strcmp(q->path, "/version")) {
         answer(out, 200,
@@ -130,12 +154,13 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
 }
 
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
-                struct eng *eng, struct system_metering *metering, struct page *page, struct err *e) {
+                struct eng *eng, struct membership *membership, struct system_metering *metering, struct page *page,
+                struct err *e) {
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));
     if (!a) return err_nomem(e);
-    *a = (struct admin){.front = front, .eng = eng, .metering = metering, .page = page};
+    *a = (struct admin){.front = front, .eng = eng, .membership = membership, .metering = metering, .page = page};
     const struct http_options o = {.port = port, .what = "the admin port", .body_max = PAGE_BODY, .hosts = *hosts,
                                    .handle = handle, .arg = a};
     if (http_start(&a->listener, &o, e) == 0) {

@@ -10,9 +10,10 @@
 
 struct admin;
 
-/* port 0: the port is off, and *out is NULL. hosts: as in http_options. page: is stopped, and not
+/* port 0: the port is off, and *out is NULL. membership: NULL when there is one server. hosts: as in http_options. page: is stopped, and not
  * freed, by admin_stop. */
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
-                struct eng *eng, struct system_metering *metering, struct page *page, struct err *e) MUST_CHECK;
+                struct eng *eng, struct membership *membership, struct system_metering *metering, struct page *page,
+                struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
 uint16_t admin_port(const struct admin *a);

@@ -286,7 +286,8 @@ static int open_admin(struct instance *in, struct err *e) {
         .report = in->report,
         .cassandra = s->mode == MODE_CASSANDRA};
     in->page = page_new(&po, e);
-    if (!in->page || admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering,
+    if (!in->page || admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, in->membership,
+                                 &in->metering,
                                  in->page, e))
         return -1;
     states_set_page(&in->states, in->page);

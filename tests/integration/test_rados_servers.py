@@ -1,4 +1,5 @@
 """Servers on one pool of a Ceph cluster know of one another: drivers discover them, follow their failures, and log in at each of them."""
+import re
 import subprocess
 
 import pytest
@@ -7,8 +8,9 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.policies import HostStateListener, RoundRobinPolicy, TokenAwarePolicy, WhiteListRoundRobinPolicy
 
+import page_api
 import programs
-from tally_server import HANG, Server, create_keyspace, eventually, free_port
+from tally_server import HANG, Server, create_keyspace, eventually, free_port, status_of
 from test_rados import CLUSTER, SYSTEM_PYTHON
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
@@ -132,3 +134,76 @@ def test_a_driver_follows_the_servers(cloud):
     c.servers["127.0.0.3"].stop()
     eventually(lambda: set(ring(one)) == {"127.0.0.1", "127.0.0.2"})
     eventually(lambda: ("remove", "127.0.0.3") in listener.events, lambda: str(listener.events))
+
+
+def leads(server):
+    return re.search(r"^tally_server_leads (\d)$", page_api.ask(server, "GET", "/metrics")[2], re.M)[1] == "1"
+
+
+def live(server):
+    return int(re.search(r"^tally_servers_live (\d+)$", page_api.ask(server, "GET", "/metrics")[2], re.M)[1])
+
+
+def test_ddl_of_a_server_that_is_killed_is_finished_by_another(cloud):
+    """The first server leads and holds every change; the second one would finish it at once."""
+    c = cloud()
+    one, two = (c.servers[a] for a in ADDRESSES[:2])
+    one.flags = (*one.flags, "--ddl-delay", "held")
+    two.flags = (*two.flags, "--ddl-delay", "none")
+    c.start("127.0.0.1")
+    eventually(lambda: leads(one))
+    c.start("127.0.0.2")
+    eventually(lambda: live(one) == live(two) == 2)
+    assert page_api.ask(two, "GET", "/ready")[0] == 200
+    a, b = c.connect_only("127.0.0.1"), c.connect_only("127.0.0.2")
+    create_keyspace(b, "held")
+    eventually(lambda: a.execute("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'held'").one())
+    a.execute("CREATE TABLE held.t (p int PRIMARY KEY)")
+    eventually(lambda: status_of(b, "held", "t") == "CREATING")
+    assert not leads(two)
+    one.kill9()
+    eventually(lambda: status_of(b, "held", "t") == "ACTIVE")
+    assert leads(two)
+    b.execute("INSERT INTO held.t (p) VALUES (1)")
+
+
+def test_roles_are_the_same_at_every_server(cloud):
+    c = cloud("--mode", "cassandra", "--auth", "password")
+    c.start("127.0.0.1", "127.0.0.2")
+
+    def login(address, name, password):
+        return c.connect_only(address, auth_provider=PlainTextAuthProvider(name, password))
+
+    def may_log_in(address, password):
+        try:
+            login(address, "app", password).cluster.shutdown()
+            return True
+        except NoHostAvailable as e:
+            assert all(isinstance(x, AuthenticationFailed) for x in e.errors.values()), e.errors
+            return False
+
+    def may_read(session):
+        try:
+            session.execute("SELECT * FROM roles.t")
+            return True
+        except Unauthorized:
+            return False
+
+    a = login("127.0.0.1", "cassandra", "cassandra")
+    a.execute("CREATE KEYSPACE roles WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    a.execute("CREATE TABLE roles.t (p int PRIMARY KEY)")
+    a.execute("CREATE ROLE app WITH PASSWORD = 'first' AND LOGIN = true")
+    eventually(lambda: may_log_in("127.0.0.2", "first"))
+    app = login("127.0.0.2", "app", "first")
+    assert not may_read(app)
+    a.execute("GRANT SELECT ON KEYSPACE roles TO app")
+    eventually(lambda: may_read(app))
+    a.execute("REVOKE SELECT ON KEYSPACE roles FROM app")
+    eventually(lambda: not may_read(app))
+    a.execute("ALTER ROLE app WITH PASSWORD = 'second'")
+    eventually(lambda: not may_log_in("127.0.0.2", "first"))
+    assert may_log_in("127.0.0.2", "second")
+    app.execute("ALTER ROLE app WITH PASSWORD = 'third'")  # at the second server, by the role itself
+    eventually(lambda: may_log_in("127.0.0.1", "third"))
+    a.execute("DROP ROLE app")
+    eventually(lambda: not may_log_in("127.0.0.2", "third"))
