@@ -10,8 +10,8 @@
 
 struct admin;
 
-/* port 0: the port is off, and *out is NULL. membership: NULL when there is one server. hosts: as in http_options. page: is stopped, and not
- * freed, by admin_stop. */
+/* port 0: the port is off, and *out is NULL. membership: NULL when there is one server. hosts: as in
+ * http_options. page: is stopped, and not freed, by admin_stop. */
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
                 struct eng *eng, struct membership *membership, struct system_metering *metering, struct page *page,
                 struct err *e) MUST_CHECK;

@@ -65,6 +65,6 @@ struct change *mutation_add(struct mutations *m, struct mutation *to, enum chang
 void mutation_drop_newest(struct mutation *of, struct change *last);
 int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
                        const struct eng_row *row) MUST_CHECK;
-/* Adds all changes of the first n mutations that are not written yet to b, and their stored bytes to cost. On -1 the caller
- * rolls back to its savepoint. */
+/* Adds all changes of the first n mutations that are not written yet to b, and their stored bytes to
+ * cost. On -1 the caller rolls back to its savepoint. */
 int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) MUST_CHECK;

@@ -36,8 +36,9 @@ static struct world *world_new_beside(const char *ddl_delay, const struct eng_te
     assert_non_null(w);
     w->clock = (struct clock){world_now, world_now};
     w->now_us = 1000000;
-    w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE, .shared = faults, .faults = faults},
-                      &e);
+    w->eng = eng_open(
+        &(struct eng_options){.clock = &w->clock, .durability = ENG_NONE, .shared = faults, .faults = faults},
+        &e);
     assert_non_null(w->eng);
     struct catalog_options co = {.eng = w->eng, .clock = &w->clock, .mode = MODE_CASSANDRA,
                                  .node = {"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042}};
@@ -371,7 +372,8 @@ static void test_write_that_meets_a_conflict_is_made_once_and_charged_once(void 
         assert_int_equal(c->outcome, CQL_COMMIT);
         assert_int_equal(same->outcome, CQL_COMMIT);
         assert_true(same->charge.write_units > 0);
-        assert_true(c->charge.write_units == same->charge.write_units && c->charge.read_units == same->charge.read_units);
+        assert_true(c->charge.write_units == same->charge.write_units);
+        assert_true(c->charge.read_units == same->charge.read_units);
         assert_int_equal(c->out.n, same->out.n); /* [applied] once, or nothing */
         n_conflicts += c->n_conflicts;
         update_end(w, c);
