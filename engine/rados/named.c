@@ -38,6 +38,17 @@ static void add_change(struct omap_write *w, struct arena *a, const struct eng_m
     else omap_write_set(w, key, value);
 }
 
+/* Does not wait for the watchers' answers: that of a server that was killed would take as long as
+ * NOTIFY_MS. A watcher that is not told looks by itself, so the result says nothing. */
+static void tell_watchers(struct rados *s) {
+    const struct librados *lib = s->pool.lib;
+    void *completion;
+    if (lib->aio_create_completion2(NULL, NULL, &completion) < 0) return;
+    int rc = lib->aio_notify(s->pool.io, OBJECT, completion, "", 0, NOTIFY_MS, NULL, NULL);
+    (void)rc;
+    lib->aio_release(completion);
+}
+
 int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct omap_write w = {.creates = true};
     struct arena a;
@@ -56,11 +67,7 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
     if (rc == -ECANCELED) return ENG_CHANGED;
     if (rc < 0) return pool_error(e, rc, POOL_WRITES, OBJECT);
     if (quiet) return 0;
-    /* A watcher that does not answer looks by itself, so the result says nothing. */
-    char *reply = NULL;
-    size_t reply_n;
-    rc = s->pool.lib->notify2(s->pool.io, OBJECT, "", 0, NOTIFY_MS, &reply, &reply_n);
-    if (reply) s->pool.lib->buffer_free(reply);
+    tell_watchers(s);
     return 0;
 }
 
