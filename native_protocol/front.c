@@ -228,16 +228,19 @@ struct member_change {
     uint16_t port, tls_port, own_tls_port;
 };
 
-/* A client gets the events of servers of its own address family, which system.peers shows it. */
+/* A client gets the events of servers of its own address family, which system.peers shows it. Most
+ * drivers know a server by its address alone, so a client hears nothing of a server at the address
+ * at which it has reached this one. */
 static void send_member_change(struct np_task *x, bool ended) {
     struct member_change *m = (struct member_change *)x;
     bool moves = m->event == MEMBER_NEW || m->event == MEMBER_REMOVED;
     unsigned wanted = moves ? NP_EVENT_TOPOLOGY : NP_EVENT_STATUS;
     for (struct np_conn *c = ended ? NULL : m->loop->conns; c; c = c->next) {
         struct ip_address own;
-        bool in_family = ip_address_parse(c->session.local_address, &own) && own.n == m->address.n;
+        bool other = ip_address_parse(c->session.local_address, &own) && own.n == m->address.n &&
+                     memcmp(own.bytes, m->address.bytes, own.n) != 0;
         bool with_tls = m->own_tls_port && c->session.local_port == m->own_tls_port;
-        if (c->state == NP_CONN_READY && c->events & wanted && in_family && npi_conn_unsent(c) < NP_OUT_MAX)
+        if (c->state == NP_CONN_READY && c->events & wanted && other && npi_conn_unsent(c) < NP_OUT_MAX)
             np_event_member(npi_conn_out(c), c->version, m->event, &m->address,
                             with_tls ? m->tls_port : m->port);
     }

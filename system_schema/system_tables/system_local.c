@@ -243,17 +243,23 @@ static int emit_member(struct row_out *ro, const struct member *m, bool with_tls
     return row_out_emit(ro);
 }
 
-/* The other servers on the store that are alive. A client with TLS gets their ports with TLS. */
+/* The other servers on the store that are alive. A client with TLS gets their ports with TLS. From
+ * system.peers drivers learn addresses only: they ask each one at the port at which they reached this
+ * server. So a server at another port, or at this one's address, is in peers_v2 alone. */
 static int yield_members(struct row_out *ro, struct membership *membership) {
     const struct member_list *l = membership_list(membership);
     const struct member *self = &l->items[l->self];
     bool with_tls = self->tls_port && ro->ctx->local_port == self->tls_port;
+    bool with_ports = strcmp(ro->table->name, "peers_v2") == 0;
+    uint16_t own_port = with_tls ? self->tls_port : self->port;
     struct ip_address own, a;
     int rc = 0;
-    bool ipv6 = ip_address_parse(address_of(ro), &own) && own.n == 16;
+    bool known = ip_address_parse(address_of(ro), &own);
     for (uint32_t i = 0; i < l->n && rc == 0; i++) {
-        bool in_family = ip_address_parse(l->items[i].address, &a) && (a.n == 16) == ipv6;
-        if (i != l->self && in_family) rc = emit_member(ro, &l->items[i], with_tls);
+        const struct member *m = &l->items[i];
+        bool in_family = known && ip_address_parse(m->address, &a) && a.n == own.n;
+        bool found = with_ports || ((with_tls ? m->tls_port : m->port) == own_port && memcmp(a.bytes, own.bytes, own.n));
+        if (i != l->self && in_family && found) rc = emit_member(ro, m, with_tls);
     }
     membership_unref(l);
     return rc;
