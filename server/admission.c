@@ -301,6 +301,25 @@ static void save(void *arg) {
     pthread_mutex_unlock(&a->lock);
 }
 
+/* ---- several servers ---- */
+
+int admission_demands(void *arg, struct limit_demands *out) {
+    struct admission *a = arg;
+    pthread_mutex_lock(&a->lock);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    int rc = limiter_demands(a->limiter, out);
+    pthread_mutex_unlock(&a->lock);
+    return rc;
+}
+
+void admission_divide(void *arg, struct limit_demand *others, size_t n) {
+    struct admission *a = arg;
+    pthread_mutex_lock(&a->lock);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    limiter_divide(a->limiter, others, n);
+    pthread_mutex_unlock(&a->lock);
+}
+
 /* ---- life ---- */
 
 struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock,

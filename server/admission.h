@@ -37,4 +37,7 @@ typedef int (*admission_table_fn)(void *arg, const struct limit_table *t);
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg);
 /* Copies the state of one table. false: it is not defined. Any thread. */
 bool admission_table(struct admission *a, uint32_t object, struct limit_table *out);
+/* The functions of struct fleet_limits (server/fleet.h); arg is the admission. */
+int admission_demands(void *arg, struct limit_demands *out) MUST_CHECK;
+void admission_divide(void *arg, struct limit_demand *others, size_t n);
 const struct limiter_options *admission_options(const struct admission *a);

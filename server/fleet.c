@@ -15,20 +15,24 @@ enum { HEAD_KEY = sizeof(HEADS) + 16, TABLE_KEY = sizeof(TABLES) + 16 + 1 + 8, C
 
 struct head {
     uint64_t incarnation, sequence, tables;
+    struct slice demands;
 };
 
 /* Another server's share. */
 struct other {
     uint64_t id, tables; /* tables: the sequence of those that were read */
-    bool listed;         /* in the present round */
     size_t n, cap;
     uint32_t *objects;   /* that it has */
+    uint64_t incarnation, sequence; /* of the head that was read last */
+    int64_t changed_us;             /* when another one was read */
+    struct limit_demands demands;   /* in it */
 };
 
 struct fleet {
     struct fleet_options o;
     uint64_t id;
     struct head head;     /* as it was written last */
+    struct buf demands;   /* in it */
     bool owned;           /* the stored head is this process's */
     bool all;             /* the next write has all tables */
     int64_t written_us;   /* when the tables were last written; 0: not yet */
@@ -36,6 +40,7 @@ struct fleet {
     uint32_t *objects;    /* whose records are in the store, SHARE_DROPPED left out */
     size_t n_others, others_cap;
     struct other **others;
+    struct fleet_limits limits; /* demands NULL: they are not shared */
     bool (*exists)(void *arg, uint32_t object);
     void *exists_arg;
     pthread_t thread;
@@ -55,6 +60,7 @@ static void put_head(struct buf *out, const struct head *h) {
     buf_u64(out, h->incarnation);
     buf_u64(out, h->sequence);
     buf_u64(out, h->tables);
+    buf_put_slice(out, h->demands);
 }
 
 /* -1: damaged. */
@@ -63,6 +69,7 @@ static int take_head(struct slice value, struct head *h) {
     h->incarnation = rd_u64(&r);
     h->sequence = rd_u64(&r);
     h->tables = rd_u64(&r);
+    h->demands = rd_bytes(&r, rd_left(&r));
     return r.bad ? -1 : 0;
 }
 
@@ -79,14 +86,17 @@ static int number_of(struct slice name, size_t at, size_t digits, uint64_t *out)
 
 struct own_head {
     bool found;
-    struct head head;
+    struct head head; /* without demands */
+    struct buf value;
 };
 
 static int take_own_head(void *arg, struct slice name, struct slice value, struct err *e) {
     struct own_head *own = arg;
     (void)name, (void)e;
     own->found = take_head(value, &own->head) == 0;
-    return 0;
+    own->head.demands = slice_of("", 0);
+    buf_put_slice(&own->value, value);
+    return buf_failed(&own->value) ? err_nomem(e) : 0;
 }
 
 static int continue_as_other(struct fleet *f, struct err *e) {
@@ -97,45 +107,54 @@ static int continue_as_other(struct fleet *f, struct err *e) {
     return ledger_share_renew(f->o.ledger, &f->id, e);
 }
 
-/* Makes the stored head this process's, at the start and after a write whose outcome is unknown. */
-static int own(struct fleet *f, struct err *e) {
+/* Makes the stored head this process's. */
+static int replace_head(struct fleet *f, const struct own_head *stored, struct err *e) {
     char key[HEAD_KEY];
-    struct own_head stored = {0};
-    head_key(f->id, key);
-    if (eng_meta_scan(f->o.eng, slice_str(key), take_own_head, &stored, e)) return -1;
-    bool started = f->head.sequence > 0;
-    if (started && stored.found && stored.head.incarnation != f->head.incarnation) {
-        if (continue_as_other(f, e)) return -1;
-        stored.found = false;
-    }
-    struct buf expected, value;
-    buf_init(&expected, 0);
-    buf_init(&value, 0);
-    put_head(&expected, &stored.head);
-    const struct slice before = buf_slice(&expected);
+    struct buf value;
+    const struct slice before = buf_slice(&stored->value);
     struct head next = {.incarnation = f->head.incarnation,
-                        .sequence = (stored.found ? stored.head.sequence : f->head.sequence) + 1,
-                        .tables = stored.found ? stored.head.tables : 0};
+                        .sequence = (stored->found ? stored->head.sequence : f->head.sequence) + 1,
+                        .tables = stored->found ? stored->head.tables : 0,
+                        .demands = slice_of("", 0)};
+    buf_init(&value, 0);
     head_key(f->id, key);
     put_head(&value, &next);
     const struct eng_meta_change change = {.key = slice_str(key),
                                            .value = buf_slice(&value),
                                            .conditional = true,
-                                           .expected = stored.found ? &before : NULL,
+                                           .expected = stored->found ? &before : NULL,
                                            .quiet = true};
-    int rc = buf_failed(&expected) || buf_failed(&value) ? err_nomem(e) : eng_meta_write(f->o.eng, 1, &change, e);
+    int rc = buf_failed(&value) ? err_nomem(e) : eng_meta_write(f->o.eng, 1, &change, e);
     if (rc == ENG_CHANGED) rc = err_set(e, ERR_SERVER, "the share of this server's ledger was written by another one");
     if (!rc) f->head = next;
     f->owned = !rc;
     f->all = true;
-    buf_fini(&expected);
     buf_fini(&value);
+    return rc;
+}
+
+/* At the start, and after a write whose outcome is unknown. */
+static int own(struct fleet *f, struct err *e) {
+    char key[HEAD_KEY];
+    struct own_head stored = {0};
+    buf_init(&stored.value, 0);
+    head_key(f->id, key);
+    int rc = eng_meta_scan(f->o.eng, slice_str(key), take_own_head, &stored, e);
+    bool started = f->head.sequence > 0;
+    if (!rc && started && stored.found && stored.head.incarnation != f->head.incarnation) {
+        rc = continue_as_other(f, e);
+        stored.found = false;
+    }
+    if (!rc) rc = replace_head(f, &stored, e);
+    buf_fini(&stored.value);
+    f->demands.n = 0;
     return rc;
 }
 
 struct writing {
     struct fleet *f;
     struct arena arena;
+    struct slice demands;
     size_t n, cap;
     struct eng_meta_change *changes; /* the first is the head's */
     size_t n_objects, objects_cap;
@@ -194,13 +213,16 @@ static int note_objects(struct writing *w) {
 
 static int send(struct writing *w, struct err *e) {
     struct fleet *f = w->f;
-    struct head next = f->head;
     char key[HEAD_KEY];
     struct buf before, after;
     buf_init(&before, 0);
     buf_init(&after, 0);
+    f->head.demands = buf_slice(&f->demands);
     put_head(&before, &f->head);
-    next.tables = ++next.sequence;
+    struct head next = f->head;
+    next.demands = w->demands;
+    next.sequence++;
+    if (w->n > 1) next.tables = next.sequence;
     put_head(&after, &next);
     head_key(f->id, key);
     const struct slice expected = buf_slice(&before);
@@ -212,26 +234,38 @@ static int send(struct writing *w, struct err *e) {
     int rc = buf_failed(&before) || buf_failed(&after) ? err_nomem(e)
                                                        : eng_meta_write(f->o.eng, (uint32_t)w->n, w->changes, e);
     if (rc == ENG_CHANGED) rc = err_set(e, ERR_SERVER, "the share of this server's ledger was written by another one");
-    if (!rc) f->head = next;
-    f->owned = f->owned && !rc; /* it may have been written: own() finds out */
+    if (!rc) {
+        f->head = next;
+        f->demands.n = 0;
+        buf_put_slice(&f->demands, w->demands);
+    }
+    f->owned = f->owned && !rc && !buf_failed(&f->demands); /* it may have been written: own() finds out */
     buf_fini(&before);
     buf_fini(&after);
     return rc;
 }
 
-static int write_share(struct fleet *f, struct err *e) {
-    struct writing w = {.f = f, .n = 1};
+/* Adds the tables that have changed. */
+static int add_tables(struct writing *w) {
+    if (ledger_share(w->f->o.ledger, w->f->all, add_table, w) || add_removals(w)) return -1;
+    bool changed = w->f->all || w->n > 2; /* more than the head and the sum of dropped tables */
+    if (!changed) w->n = 1;
+    return 0;
+}
+
+/* Writes what has changed: tables, if it is their turn, and demands, which are told again and again. */
+static int write_share(struct fleet *f, bool tables, struct slice demands, struct err *e) {
     if (!f->owned && own(f, e)) return -1;
+    tables = tables || f->all;
+    struct writing w = {.f = f, .n = 1, .demands = demands};
     arena_init(&w.arena, CHUNK, 0);
-    int rc = array_room(&w.changes, 0, &w.cap, sizeof(*w.changes)) ||
-                     ledger_share(f->o.ledger, f->all, add_table, &w) || add_removals(&w)
-                 ? err_nomem(e)
-                 : 0;
-    bool changed = f->all || w.n > 2; /* more than the head and the sum of dropped tables */
-    if (!rc && changed) rc = send(&w, e);
-    if (!rc && note_objects(&w)) rc = err_nomem(e);
-    f->all = rc != 0;
-    if (!rc) f->written_us = clock_machine_us(f->o.clock);
+    int rc = array_room(&w.changes, 0, &w.cap, sizeof(*w.changes)) || (tables && add_tables(&w)) ? err_nomem(e) : 0;
+    bool told = !demands.n && !f->demands.n; /* there is no demand, and the others know it */
+    if (!rc && (w.n > 1 || !told)) rc = send(&w, e);
+    if (!rc && tables && note_objects(&w)) rc = err_nomem(e);
+    f->all = f->all && !tables;
+    if (rc) f->all = true;
+    else if (tables) f->written_us = clock_machine_us(f->o.clock);
     arena_fini(&w.arena);
     free(w.changes);
     free(w.objects);
@@ -267,6 +301,7 @@ static struct other *other_open(struct fleet *f, uint64_t id) {
 
 struct heads {
     struct fleet *f;
+    struct arena arena;
     size_t n, cap;
     struct other_head {
         uint64_t id;
@@ -278,6 +313,8 @@ static int take_other_head(void *arg, struct slice name, struct slice value, str
     struct heads *h = arg;
     struct other_head one;
     if (number_of(name, sizeof(HEADS) - 1, 16, &one.id) || one.id == h->f->id || take_head(value, &one.head)) return 0;
+    one.head.demands = arena_dup(&h->arena, one.head.demands);
+    if (!one.head.demands.p) return err_nomem(e);
     if (array_room(&h->items, h->n, &h->cap, sizeof(*h->items))) return err_nomem(e);
     h->items[h->n++] = one;
     return 0;
@@ -322,25 +359,87 @@ static int read_share(struct fleet *f, struct other *o, struct err *e) {
     return 0;
 }
 
+static uint64_t more_than(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
+
+/* Takes the demands of a head that has changed. What the server has used since the head before
+ * counts; of a head that is the first to be read it counts already, or belongs to the past. */
+static void take_demands(struct fleet *f, struct other *o, const struct head *h) {
+    struct limit_demands before = o->demands;
+    struct rd in = rd_of(h->demands);
+    bool goes_on = o->sequence && o->incarnation == h->incarnation;
+    if (goes_on && o->sequence == h->sequence) {
+        for (size_t i = 0; i < o->demands.n; i++) o->demands.items[i].read_new = o->demands.items[i].write_new = 0;
+        return;
+    }
+    o->changed_us = clock_machine_us(f->o.clock);
+    o->incarnation = h->incarnation;
+    o->sequence = h->sequence;
+    o->demands = (struct limit_demands){0};
+    if (h->demands.n && limit_demands_take(&o->demands, &in)) o->demands.n = 0;
+    if (o->demands.n) qsort(o->demands.items, o->demands.n, sizeof(*o->demands.items), limit_demand_order);
+    for (size_t i = 0; goes_on && i < o->demands.n; i++) {
+        struct limit_demand *d = &o->demands.items[i];
+        const struct limit_demand *was =
+            before.n ? bsearch(d, before.items, before.n, sizeof(*d), limit_demand_order) : NULL;
+        d->read_new = more_than(d->read_used, was ? was->read_used : 0);
+        d->write_new = more_than(d->write_used, was ? was->write_used : 0);
+    }
+    free(before.items);
+}
+
 static int read_others(struct fleet *f, struct err *e) {
     struct heads heads = {.f = f};
+    arena_init(&heads.arena, CHUNK, 0);
     int rc = eng_meta_scan(f->o.eng, slice_str(HEADS), take_other_head, &heads, e);
     for (size_t i = 0; !rc && i < heads.n; i++) {
+        const struct head *h = &heads.items[i].head;
         struct other *o = other_open(f, heads.items[i].id);
         if (!o) rc = err_nomem(e);
-        else if (o->tables != heads.items[i].head.tables && !(rc = read_share(f, o, e)))
-            o->tables = heads.items[i].head.tables;
+        else if (o->tables != h->tables && !(rc = read_share(f, o, e))) o->tables = h->tables;
+        if (!rc) take_demands(f, o, h);
     }
+    arena_fini(&heads.arena);
     free(heads.items);
+    return rc;
+}
+
+/* ---- limits ---- */
+
+static int divide(struct fleet *f) {
+    struct limit_demands all = {0};
+    int64_t now_us = clock_machine_us(f->o.clock);
+    int rc = 0;
+    for (size_t i = 0; i < f->n_others; i++) {
+        const struct other *o = f->others[i];
+        bool lives = now_us - o->changed_us < FLEET_LEASE_US;
+        for (size_t k = 0; lives && !rc && k < o->demands.n; k++) rc = limit_demands_add(&all, &o->demands.items[k]);
+    }
+    if (!rc) f->limits.divide(f->limits.arg, all.items, all.n);
+    free(all.items);
     return rc;
 }
 
 /* ---- rounds ---- */
 
+void fleet_share_limits(struct fleet *f, const struct fleet_limits *limits) { f->limits = *limits; }
+
+/* Puts this server's demand, as bytes. */
+static int put_demands(struct fleet *f, struct buf *out) {
+    struct limit_demands own = {0};
+    int rc = f->limits.demands ? f->limits.demands(f->limits.arg, &own) : 0;
+    if (!rc && own.n) limit_demands_put(&own, out);
+    free(own.items);
+    return rc || buf_failed(out) ? -1 : 0;
+}
+
 int fleet_round(struct fleet *f, bool writes, struct err *e) {
-    bool due = f->all || clock_machine_us(f->o.clock) - f->written_us >= FLEET_TABLES_US;
-    if ((writes || due) && write_share(f, e)) return -1;
-    if (read_others(f, e)) return -1;
+    bool due = clock_machine_us(f->o.clock) - f->written_us >= FLEET_TABLES_US;
+    struct buf demands;
+    buf_init(&demands, 0);
+    int rc = put_demands(f, &demands) ? err_nomem(e) : write_share(f, writes || due, buf_slice(&demands), e);
+    buf_fini(&demands);
+    if (rc || read_others(f, e)) return -1;
+    if (f->limits.divide && divide(f)) return err_nomem(e);
     if (f->exists) ledger_share_check(f->o.ledger, f->exists, f->exists_arg);
     return 0;
 }
@@ -363,10 +462,12 @@ static void *run(void *arg) {
 static void fleet_free(struct fleet *f) {
     for (size_t i = 0; i < f->n_others; i++) {
         free(f->others[i]->objects);
+        free(f->others[i]->demands.items);
         free(f->others[i]);
     }
     free(f->others);
     free(f->objects);
+    buf_fini(&f->demands);
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->wakes);
     free(f);
@@ -377,6 +478,8 @@ struct fleet *fleet_open(const struct fleet_options *o, struct err *e) {
     char prefix[TABLE_KEY];
     if (!f) return err_null(err_nomem(e));
     f->o = *o;
+    f->head.demands = slice_of("", 0);
+    buf_init(&f->demands, 0);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->wakes, NULL);
     if (random_bytes(&f->head.incarnation, sizeof(f->head.incarnation), e) || ledger_share_id(o->ledger, &f->id, e))
@@ -412,7 +515,8 @@ void fleet_close(struct fleet *f) {
     struct err e = {0};
     if (!f) return;
     fleet_stop(f);
-    if (write_share(f, &e)) log_warn("the last charges are not in this server's share: %s", e.text);
+    if (write_share(f, true, slice_of("", 0), &e))
+        log_warn("the last charges are not in this server's share: %s", e.text);
     fleet_free(f);
 }
 

@@ -1,12 +1,17 @@
-/* The fleet: what servers on one store tell each other about their charges.
+/* The fleet: what servers on one store tell each other about their charges, and about their demand on
+ * limits that they share (metering/limits/division.h).
  *
- *   share/head/<id: 16 hex digits>                  [u64 incarnation][u64 sequence][u64 of the tables]
+ *   share/head/<id: 16 hex digits>                  [u64 incarnation][u64 sequence][u64 of the tables][demands]
  *   share/table/<id>/<object: 8 hex digits>         a table's records (metering/ledger/share.h)
  *
  * Each server writes its own share, named by its ledger's id, and reads those of the others, on a
  * thread of its own. It writes at most every FLEET_TABLES_US, and only when something has changed;
  * the tables that changed and the head are one write. It reads the tables of a share when the head
  * names another sequence of them.
+ *
+ * Demand is told with the head every FLEET_ROUND_US while there is any. The demand of a server counts
+ * until its head has not changed for FLEET_LEASE_US by the reader's own monotonic clock; then its
+ * fraction goes to the others.
  *
  * Life: fleet_open reads the own share first, because the ledger may have lost its last charges
  * (E2), and then the others'. fleet_start begins the thread. fleet_close writes the last charges.
@@ -19,8 +24,18 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "metering/ledger/ledger.h"
+#include "metering/limits/division.h"
 
-enum { FLEET_ROUND_US = 1000000, FLEET_TABLES_US = 3000000 };
+enum { FLEET_ROUND_US = 1000000, FLEET_TABLES_US = 3000000, FLEET_LEASE_US = 5000000 };
+
+/* The limits that the servers share. */
+struct fleet_limits {
+    /* Ends a round, and gives this server's demand (limiter_demands). */
+    int (*demands)(void *arg, struct limit_demands *out);
+    /* Takes the others' (limiter_divide). */
+    void (*divide)(void *arg, struct limit_demand *others, size_t n);
+    void *arg;
+};
 
 struct fleet;
 struct fleet_options {
@@ -31,7 +46,10 @@ struct fleet_options {
 
 /* Blocks. NULL: e says why. */
 struct fleet *fleet_open(const struct fleet_options *o, struct err *e) MUST_CHECK;
-/* exists: whether the catalogue has an object. It is called on the fleet's thread until fleet_stop. */
+/* Shares the limits, too. Before fleet_start. */
+void fleet_share_limits(struct fleet *f, const struct fleet_limits *limits);
+/* exists: whether the catalogue has an object. The limits and it are called on the fleet's thread until
+ * fleet_stop. */
 int fleet_start(struct fleet *f, bool (*exists)(void *arg, uint32_t object), void *arg, struct err *e) MUST_CHECK;
 /* Ends the thread. f may be NULL. */
 void fleet_stop(struct fleet *f);

@@ -171,6 +171,9 @@ static int open_database(struct instance *in, struct err *e) {
     in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, in->ledger, e);
     if (!in->admission) return -1;
     in->metering.admission = in->admission;
+    const struct fleet_limits limits = {
+        .demands = admission_demands, .divide = admission_divide, .arg = in->admission};
+    if (in->fleet && admission_of(in->admission).admit) fleet_share_limits(in->fleet, &limits);
     if (in->fleet && fleet_start(in->fleet, table_exists, in, e)) return -1;
     if (open_access(in, e)) return -1;
     struct cql_db_options dbo = {.admission = admission_of(in->admission),

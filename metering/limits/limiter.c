@@ -26,6 +26,19 @@ struct limiter {
         struct bucket *bucket;
         int64_t n;
     } *taken;
+    /* of several servers: */
+    uint64_t round; /* 0: demand is not counted */
+    uint32_t n_hot;
+    struct hot {
+        struct limit_demand told;
+        uint64_t read_before, write_before;
+    } hot[LIMIT_HOT_MAX]; /* partitions with demand */
+    size_t n_divided;
+    struct divided {
+        uint32_t object;
+        int64_t token;
+        uint32_t read, write; /* fractions of the partition's limits */
+    } *divided; /* partitions that other servers have a demand of; in order */
 };
 
 /* ---- time ---- */
@@ -96,6 +109,7 @@ void limiter_free(struct limiter *l) {
     for (uint32_t i = 0; i < l->tables.n; i++) free(table_at(l, i));
     object_list_fini(&l->tables);
     free(l->taken);
+    free(l->divided);
     partition_buckets_fini(&l->partitions);
     free(l);
 }
@@ -180,6 +194,7 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
 struct draw {
     enum limit_id limit;
     struct bucket *bucket;
+    int64_t whole; /* the limit, of which rate is this server's fraction */
     int64_t rate, cap, start, n;
     bool behind, stays; /* stays: taken for good, also when another limit refuses the request */
     int per_unit;
@@ -193,7 +208,7 @@ struct asking {
 
 static void say_over(const struct asking *a, const struct draw *d, const struct limit_part *p, int64_t retry_us) {
     *a->over = (struct limit_over){.limit = d->limit,
-                                   .rate = d->rate / d->per_unit,
+                                   .rate = d->whole / d->per_unit,
                                    .asked = (double)d->n / d->per_unit,
                                    .retry_us = retry_us};
     if (!p) return;
@@ -226,12 +241,14 @@ static void give_back(struct limiter *l, uint32_t n_kept) {
     }
 }
 
-/* A bucket that holds one second's worth. */
-static struct draw second(const struct limiter *l, enum limit_id limit, struct bucket *b, int64_t n, bool behind) {
+/* A bucket that holds one second's worth of this server's fraction of the limit. */
+static struct draw second(const struct limiter *l, enum limit_id limit, uint32_t fraction, struct bucket *b, int64_t n,
+                          bool behind) {
     int per_unit = limit_is_of_reads(limit) ? HALVES : 1;
-    int64_t rate = l->o.values.of[limit] * per_unit;
+    int64_t whole = l->o.values.of[limit] * per_unit, rate = fraction ? division_rate(whole, fraction) : whole;
     return (struct draw){.limit = limit,
                          .bucket = b,
+                         .whole = whole,
                          .rate = rate,
                          .cap = rate,
                          .start = rate,
@@ -244,14 +261,16 @@ static struct draw second(const struct limiter *l, enum limit_id limit, struct b
 
 /* The draw on a table's capacity. An on-demand table holds one second's worth, a provisioned one
  * also its unused capacity, for a burst. */
-static struct draw of_capacity(const struct limiter *l, const struct capacity *c, struct bucket *b, enum limit_id most,
-                               int64_t n) {
+static struct draw of_capacity(const struct limiter *l, const struct capacity *c, uint32_t fraction, struct bucket *b,
+                               enum limit_id most, int64_t n) {
     bool reads = c->per_unit == HALVES;
     enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE)
                                          : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
-    int64_t rate = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
+    int64_t whole = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
+    int64_t rate = fraction ? division_rate(whole, fraction) : whole;
     return (struct draw){.limit = limit,
                          .bucket = b,
+                         .whole = whole,
                          .rate = rate,
                          .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate,
                          .start = rate,
@@ -268,22 +287,52 @@ static void of_table(struct limiter *l, struct limit_table *t, const struct limi
     t->touched = true;
     capacity_add(&t->read, wall_us, 0, window, l->o.scales);
     capacity_add(&t->write, wall_us, 0, window, l->o.scales);
-    draws[0] = second(l, LIMIT_TABLE_READ, &t->read_most, p->read_halves, true);
-    draws[1] = of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
-    draws[2] = second(l, LIMIT_TABLE_WRITE, &t->write_most, p->write_units, false);
-    draws[3] = of_capacity(l, &t->write, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
+    uint32_t of_reads = t->read_part.fraction, of_writes = t->write_part.fraction;
+    draws[0] = second(l, LIMIT_TABLE_READ, of_reads, &t->read_most, p->read_halves, true);
+    draws[1] = of_capacity(l, &t->read, of_reads, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
+    draws[2] = second(l, LIMIT_TABLE_WRITE, of_writes, &t->write_most, p->write_units, false);
+    draws[3] = of_capacity(l, &t->write, of_writes, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
+}
+
+static int by_partition(const void *a, const void *b) {
+    const struct divided *x = a, *y = b;
+    if (x->object != y->object) return x->object < y->object ? -1 : 1;
+    return (x->token > y->token) - (x->token < y->token);
 }
 
 static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct limit_part *p,
                          struct draw draws[OF_PARTITION]) {
-    draws[0] = second(l, LIMIT_PARTITION_READ, &b->read, p->read_halves, true);
-    draws[1] = second(l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false);
+    const struct divided sought = {.object = p->object, .token = p->token};
+    const struct divided *d =
+        l->n_divided ? bsearch(&sought, l->divided, l->n_divided, sizeof(*l->divided), by_partition) : NULL;
+    draws[0] = second(l, LIMIT_PARTITION_READ, d ? d->read : 0, &b->read, p->read_halves, true);
+    draws[1] = second(l, LIMIT_PARTITION_WRITE, d ? d->write : 0, &b->write, p->write_units, false);
+}
+
+/* Counts what is asked of a partition, and lists it when that is much. */
+static void count_partition(struct limiter *l, struct partition_bucket *b, const struct limit_part *p) {
+    enum { MUCH = 8 };
+    if (b->round != l->round) {
+        b->round = l->round;
+        b->read_asked = b->write_asked = 0;
+    }
+    b->read_asked += (uint64_t)p->read_halves;
+    b->write_asked += (uint64_t)p->write_units;
+    if (b->read_asked * MUCH < (uint64_t)l->o.values.of[LIMIT_PARTITION_READ] * HALVES &&
+        b->write_asked * MUCH < (uint64_t)l->o.values.of[LIMIT_PARTITION_WRITE])
+        return;
+    for (uint32_t i = 0; i < l->n_hot; i++)
+        if (l->hot[i].told.object == p->object && l->hot[i].told.token == p->token) return;
+    if (l->n_hot == LIMIT_HOT_MAX) return;
+    struct hot *h = &l->hot[l->n_hot++];
+    *h = (struct hot){.told = {.object = p->object, .of_partition = true, .token = p->token}};
 }
 
 static int draw_partition(const struct asking *a, const struct limit_part *p) {
     struct partition_bucket *b = partition_bucket_open(&a->l->partitions, p->object, p->token, a->l->ask);
     struct draw draws[OF_PARTITION];
     if (!b) return 0;
+    if (a->l->round) count_partition(a->l, b, p);
     of_partition(a->l, b, p, draws);
     for (size_t i = 0; i < OF_PARTITION; i++)
         if (draw(a, &draws[i], p)) return -1;
@@ -293,9 +342,18 @@ static int draw_partition(const struct asking *a, const struct limit_part *p) {
 /* A statement counts for its connection's rate whatever becomes of it: a client that repeats throttled
  * requests at once meets that limit, too. */
 static struct draw of_connection(const struct limiter *l, struct limit_connection *c, int64_t statements) {
-    struct draw d = second(l, LIMIT_CONNECTION, &c->statements, statements, false);
+    struct draw d = second(l, LIMIT_CONNECTION, 0, &c->statements, statements, false);
     d.stays = true;
     return d;
+}
+
+static struct draw account_reads(struct limiter *l, int64_t n) {
+    struct limit_table *t = account_open(l);
+    return second(l, LIMIT_ACCOUNT_READ, t->read_part.fraction, &t->read_bucket, n, true);
+}
+static struct draw account_writes(struct limiter *l, int64_t n) {
+    struct limit_table *t = account_open(l);
+    return second(l, LIMIT_ACCOUNT_WRITE, t->write_part.fraction, &t->write_bucket, n, false);
 }
 
 /* The account's quotas apply to provisioned tables only. */
@@ -311,8 +369,8 @@ static int draw_account(const struct asking *a) {
     }
     const struct draw draws[] = {
         of_connection(l, a->ask->connection, a->ask->statements),
-        second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, read, true),
-        second(l, LIMIT_ACCOUNT_WRITE, &account_open(l)->write_bucket, write, false),
+        account_reads(l, read),
+        account_writes(l, write),
     };
     for (size_t i = 0; i < ARRAY_LEN(draws); i++)
         if (draw(a, &draws[i], first)) return -1;
@@ -347,7 +405,7 @@ static enum limit_mode ask_limits(const struct asking *a) {
 static int group_over(const struct asking *a, enum limit_id limit, int64_t n) {
     int64_t most = a->l->o.values.of[limit];
     if (n <= most) return 0;
-    say_over(a, &(struct draw){.limit = limit, .rate = most, .n = n, .per_unit = 1}, a->ask->parts, 0);
+    say_over(a, &(struct draw){.limit = limit, .whole = most, .n = n, .per_unit = 1}, a->ask->parts, 0);
     return -1;
 }
 
@@ -361,12 +419,12 @@ static int ask_entities(const struct asking *a) {
         struct partition_bucket *b = p->one_partition
                                          ? partition_bucket_open(&l->partitions, p->object, p->token, l->ask)
                                          : NULL;
-        struct draw d = b ? second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, reads) : (struct draw){0};
+        struct draw d = b ? second(l, LIMIT_ENTITIES_PARTITION, 0, &b->entities, p->entities, reads) : (struct draw){0};
         if (b && draw(a, &d, p)) return -1;
         all += p->entities;
         behind = behind && reads;
     }
-    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &account_open(l)->entities, all, behind);
+    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, 0, &account_open(l)->entities, all, behind);
     return draw(a, &d, a->ask->n_parts ? a->ask->parts : NULL);
 }
 
@@ -402,6 +460,20 @@ static void count(struct limiter *l, const struct limit_over *o) {
     c->last_retry_us = o->retry_us;
 }
 
+/* Counts what is asked of tables and of the account, whatever becomes of the request. */
+static void count_demand(struct limiter *l, const struct limit_ask *ask) {
+    for (uint32_t i = 0; i < ask->n_parts; i++) {
+        const struct limit_part *p = &ask->parts[i];
+        struct limit_table *t = table_open(l, p->object);
+        if (!t || t->mode == LIMITS_OFF) continue;
+        t->read_part.asked += (uint64_t)p->read_halves;
+        t->write_part.asked += (uint64_t)p->write_units;
+        if (!t->read.provisioned) continue;
+        l->account->read_part.asked += (uint64_t)p->read_halves;
+        l->account->write_part.asked += (uint64_t)p->write_units;
+    }
+}
+
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out) {
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     enum { OF_PART = 7, OF_ASK = 4 };
@@ -415,6 +487,7 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
     struct asking a = {.l = l, .ask = ask, .over = &out->over};
     l->ask++;
     l->n_taken = 0;
+    if (l->round) count_demand(l, ask);
     l->account->touched = true;
     out->over.enforced = ask_limits(&a) == LIMITS_ENFORCE;
     bool over = out->over.limit != LIMITS;
@@ -441,6 +514,8 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
         if (!t || t->mode == LIMITS_OFF) continue;
         capacity_add(&t->read, wall_us, ask->parts[i].read_halves, window, l->o.scales);
         capacity_add(&t->write, wall_us, ask->parts[i].write_units, window, l->o.scales);
+        t->read_part.used += (uint64_t)ask->parts[i].read_halves;
+        t->write_part.used += (uint64_t)ask->parts[i].write_units;
     }
 }
 
@@ -465,8 +540,8 @@ static void refill_limits(struct limiter *l, struct limit_table *t, struct parti
         n += OF_PARTITION;
     }
     if (l->o.mode != LIMITS_OFF && t->read.provisioned) {
-        draws[n++] = second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, p->read_halves, true);
-        draws[n++] = second(l, LIMIT_ACCOUNT_WRITE, &account_open(l)->write_bucket, p->write_units, false);
+        draws[n++] = account_reads(l, p->read_halves);
+        draws[n++] = account_writes(l, p->write_units);
     }
     for (size_t i = 0; i < n; i++) refill(l, &draws[i]);
 }
@@ -483,10 +558,10 @@ void limiter_give_back(struct limiter *l, const struct limit_part *p, struct lim
         refill_limits(l, t, b, p);
     }
     if (l->o.guidance == GUIDANCE_OFF || !took.of_guidance) return;
-    struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, &account_open(l)->entities, p->entities, false);
+    struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, 0, &account_open(l)->entities, p->entities, false);
     refill(l, &of_account);
     if (!b) return;
-    struct draw of_entities = second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, false);
+    struct draw of_entities = second(l, LIMIT_ENTITIES_PARTITION, 0, &b->entities, p->entities, false);
     refill(l, &of_entities);
 }
 
@@ -499,9 +574,9 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
     const struct limit_ask ask = {0};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
     const struct draw draws[] = {
-        second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, 0, true),
-        second(l, LIMIT_TABLE_READ, &t->read_most, 0, true),
-        of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
+        account_reads(l, 0),
+        second(l, LIMIT_TABLE_READ, t->read_part.fraction, &t->read_most, 0, true),
+        of_capacity(l, &t->read, t->read_part.fraction, &t->read_bucket, LIMIT_TABLE_READ, 0),
     };
     for (size_t i = l->o.mode != LIMITS_ENFORCE || !t->read.provisioned; i < ARRAY_LEN(draws); i++) {
         const struct draw *d = &draws[i]; /* looked at like in draw, without taking anything */
@@ -509,6 +584,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
         bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
         if (bucket_has(d->bucket, needs)) continue;
         say_over(&a, d, &part, bucket_wait_us(d->bucket, needs, d->rate));
+        if (l->round) t->read_part.asked += HALVES; /* its cost is not known: that of a small one */
         const struct draw statement = of_connection(l, connection, 1);
         if (l->o.mode == LIMITS_ENFORCE && draw(&a, &statement, &part)) assert(out->over.limit == LIMIT_CONNECTION);
         out->over.enforced = true;
@@ -516,4 +592,133 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
         return false;
     }
     return true;
+}
+
+/* ---- several servers ---- */
+
+/* Ends a round of a table's reads or writes. */
+static void end_round(struct limit_part_of *p) {
+    p->before = p->demand;
+    p->demand = p->demand / 2 + p->asked;
+    p->asked = 0;
+    if (!p->demand) p->used = 0; /* the others were told of it while the demand went down */
+}
+
+static void end_round_of_partition(struct limiter *l, struct hot *h) {
+    struct limit_demand *d = &h->told;
+    const struct partition_bucket *b = partition_bucket_find(&l->partitions, d->object, d->token);
+    bool asked = b && b->round == l->round;
+    h->read_before = d->read;
+    h->write_before = d->write;
+    d->read = d->read / 2 + (asked ? b->read_asked : 0);
+    d->write = d->write / 2 + (asked ? b->write_asked : 0);
+}
+
+int limiter_demands(struct limiter *l, struct limit_demands *out) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->tables.n; i++) {
+        struct limit_table *t = table_at(l, i);
+        end_round(&t->read_part);
+        end_round(&t->write_part);
+        const struct limit_demand d = {.object = t->object,
+                                       .read = t->read_part.demand,
+                                       .write = t->write_part.demand,
+                                       .read_used = t->read_part.used,
+                                       .write_used = t->write_part.used};
+        if ((d.read || d.write) && limit_demands_add(out, &d)) return -1;
+    }
+    for (uint32_t i = 0; i < l->n_hot; i++) {
+        struct hot h = l->hot[i];
+        end_round_of_partition(l, &h);
+        if (!h.told.read && !h.told.write) continue;
+        l->hot[n++] = h;
+        if (limit_demands_add(out, &h.told)) return -1;
+    }
+    l->n_hot = n;
+    l->round++;
+    return 0;
+}
+
+/* The demand of the other servers on one limit. */
+struct sum {
+    uint64_t read, write, read_new, write_new;
+    uint32_t n_read, n_write; /* servers */
+};
+
+/* Adds the items that are of the same table or partition as the first. Returns how many. */
+static size_t sum_up(const struct limit_demand *items, size_t n, struct sum *s) {
+    size_t i = 0;
+    *s = (struct sum){0};
+    for (; i < n && !limit_demand_order(&items[0], &items[i]); i++) {
+        s->read += items[i].read;
+        s->write += items[i].write;
+        s->n_read += items[i].read > 0;
+        s->n_write += items[i].write > 0;
+        s->read_new += items[i].read_new;
+        s->write_new += items[i].write_new;
+    }
+    return i;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static void take_fraction(struct limit_part_of *p, uint64_t others, uint32_t n) {
+    p->fraction = n ? division_fraction(least(p->demand, p->before), others, n) : 0; /* V2 */
+}
+
+/* The buckets are filled first, so that a fraction counts from now on. */
+static void divide_table(struct limiter *l, struct limit_table *t, const struct sum *s) {
+    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
+    const struct limit_part nothing = {.object = t->object};
+    struct draw draws[OF_TABLE];
+    if (t->object) of_table(l, t, &nothing, draws);
+    else {
+        draws[0] = account_reads(l, 0);
+        draws[1] = account_writes(l, 0);
+    }
+    for (size_t i = 0; i < (t->object ? OF_TABLE : 2) && !t->restored; i++) {
+        const struct draw *d = &draws[i];
+        if (d->bucket->at_us) bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
+    }
+    take_fraction(&t->read_part, s->read, s->n_read);
+    take_fraction(&t->write_part, s->write, s->n_write);
+    if (!t->object || t->mode == LIMITS_OFF) return;
+    capacity_add(&t->read, wall_us, (int64_t)s->read_new, window, l->o.scales);
+    capacity_add(&t->write, wall_us, (int64_t)s->write_new, window, l->o.scales);
+}
+
+static void divide_partition(struct limiter *l, const struct limit_demand *of, const struct sum *s) {
+    uint64_t read = 0, write = 0;
+    for (uint32_t i = 0; i < l->n_hot; i++)
+        if (!limit_demand_order(&l->hot[i].told, of)) {
+            read = least(l->hot[i].told.read, l->hot[i].read_before);
+            write = least(l->hot[i].told.write, l->hot[i].write_before);
+        }
+    l->divided[l->n_divided++] =
+        (struct divided){.object = of->object,
+                         .token = of->token,
+                         .read = s->n_read ? division_fraction(read, s->read, s->n_read) : 0,
+                         .write = s->n_write ? division_fraction(write, s->write, s->n_write) : 0};
+}
+
+void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n) {
+    struct divided *room = n ? realloc(l->divided, n * sizeof(*room)) : l->divided;
+    struct sum s;
+    size_t at = 0;
+    if (room) l->divided = room;
+    l->n_divided = 0;
+    if (n) qsort(others, n, sizeof(*others), limit_demand_order);
+    for (uint32_t i = 0; i < l->tables.n; i++) {
+        struct limit_table *t = table_at(l, i);
+        while (at < n && (others[at].object < t->object || others[at].of_partition)) at++;
+        bool there = at < n && others[at].object == t->object;
+        if (there) at += sum_up(&others[at], n - at, &s);
+        else s = (struct sum){0};
+        if (there || t->read_part.fraction || t->write_part.fraction) divide_table(l, t, &s);
+    }
+    for (at = 0; room && at < n;) {
+        const struct limit_demand *of = &others[at];
+        at += sum_up(of, n - at, &s);
+        if (of->of_partition) divide_partition(l, of, &s);
+    }
 }

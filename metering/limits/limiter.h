@@ -26,6 +26,7 @@
 #pragma once
 
 #include "base/slice.h"
+#include "metering/limits/division.h"
 #include "metering/limits/limit.h"
 #include "metering/limits/limit_table.h"
 #include "metering/limits/partition_buckets.h"
@@ -147,6 +148,18 @@ const struct limiter_options *limiter_options(const struct limiter *l);
 typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
 int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;
+
+/* ---- several servers on one store (division.h) ---- */
+
+/* Ends a round: appends this server's demand of each limited table, of the account, and of the
+ * partitions of which an eighth of their limit or more was asked, at most LIMIT_HOT_MAX. From the first
+ * call on demand is counted. -1: no memory. */
+enum { LIMIT_HOT_MAX = 64 };
+int limiter_demands(struct limiter *l, struct limit_demands *out) MUST_CHECK;
+/* Takes this server's fraction of each limit, beside the demand that the other servers have, each of
+ * them; sorts their items. A limit that no other server has a demand of is whole. What they have
+ * used counts for peaks and auto scaling. Without memory the partitions' limits are whole. */
+void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n);
 
 /* The text of a refusal, and the JSON of its payload. */
 struct buf;

@@ -18,6 +18,8 @@ struct partition_bucket {
     /* that used it last, by number from 1; 0: the place is free. An ask does not take a place from itself */
     uint64_t ask;
     struct bucket read, write, entities;
+    uint64_t round; /* in which these were asked of it, of several servers */
+    uint64_t read_asked, write_asked;
 };
 
 struct partition_buckets {

@@ -2,12 +2,14 @@
 import json
 import subprocess
 import threading
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cassandra import InvalidRequest
+from cassandra import InvalidRequest, WriteTimeout
 from cassandra.cluster import NoHostAvailable
-from cassandra.query import BatchStatement, BatchType
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 import page_api
 import programs
@@ -30,8 +32,8 @@ def ceph(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def servers(ceph, tmp_path_factory):
-    """Two of them, and a session with each."""
-    made = [Server(tmp_path_factory.mktemp("server"), *flags(ceph), "--admin-port", str(free_port())).start() for _ in range(2)]
+    """Two of them, and a session with each. No other server has their addresses: drivers take one that went for any at its address."""
+    made = [Server(tmp_path_factory.mktemp("server"), *flags(ceph), "--listen", f"127.0.0.{i}", "--admin-port", str(free_port())).start() for i in (11, 12)]
     clusters = [s.cluster() for s in made]
     yield made, [c.connect() for c in clusters]
     for c in clusters:
@@ -301,6 +303,66 @@ def test_each_server_knows_what_all_have_charged(sessions, ceph, tmp_path):
     with third.cluster() as cluster:
         assert charged(cluster.connect(), "charged") == (known + 14, 19)
     third.stop()
+
+
+NOON = datetime(2026, 5, 6, 12)
+
+
+class Limited:
+    """A server whose clock stands still, and which refuses what a table's capacity does not allow."""
+
+    def __init__(self, folder, ceph):
+        self.server = Server(folder, *flags(ceph), "--control", "on", "--limits", "enforce", "--limit-values", "burst=1").start()
+        self.cluster = self.server.cluster(protocol_version=4)
+        self.session = self.cluster.connect()
+
+    def at(self, seconds):
+        self.session.execute("UPDATE system_control.clock SET state = 'frozen', now = %s WHERE name = 'server'", (NOON + timedelta(seconds=seconds),))
+
+    def admitted(self, requests):
+        """How many of so many writes of a unit are not refused, at this moment of the clock."""
+        insert = SimpleStatement("INSERT INTO ks.limited (p) VALUES (%s)", retry_policy=FallthroughRetryPolicy())
+        done = 0
+        for future in [self.session.execute_async(insert, (i,)) for i in range(requests)]:
+            try:
+                future.result()
+                done += 1
+            except WriteTimeout as e:
+                assert "write capacity of table ks.limited is exceeded" in str(e)
+        return done
+
+    def stop(self):
+        self.cluster.shutdown()
+        self.server.stop()
+
+
+def test_servers_hold_a_tables_capacity_together(sessions, ceph, tmp_path_factory):
+    """In each second of their clocks two servers get more than the table may have. Their rounds are of real time, so the seconds are repeated until they hold."""
+    a, b = sessions
+    a.execute("CREATE TABLE ks.limited (p int PRIMARY KEY) WITH custom_properties = {'capacity_mode': {'throughput_mode': 'PROVISIONED', "
+              "'read_capacity_units': 20, 'write_capacity_units': 20}}")
+    limited = [Limited(tmp_path_factory.mktemp("limited"), ceph) for _ in range(2)]
+    seconds = iter(range(1, 100000))
+
+    def second(loads):
+        now = next(seconds)
+        for server in limited:
+            server.at(now)
+        return [server.admitted(n) for server, n in zip(limited, loads)]
+
+    def holds(loads, wanted):
+        """Three seconds in a row in which they are admitted the capacity together, and each what is wanted of it."""
+        return all(18 <= sum(got) <= 22 and wanted(got) for got in (second(loads) for _ in range(3)))
+
+    try:
+        eventually(lambda: holds((30, 30), lambda got: abs(got[0] - got[1]) <= 6))
+        eventually(lambda: holds((5, 60), lambda got: got[1] >= 14))  # fractions follow the traffic
+        limited[1].server.kill9()
+        limited[1:] = []
+        eventually(lambda: holds((30,), lambda got: True))
+    finally:
+        for server in limited:
+            server.stop()
 
 
 def test_tally_verify_finds_a_pool_sound_beside_its_servers(sessions, ceph):

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "metering/limits/limiter.h"
 #include "server/fleet.h"
 
 enum { S = 1000000, SERVERS = 3, TABLES = 3 };
@@ -19,6 +20,8 @@ static int64_t test_now(struct clock *c) { return (void)c, now_us; }
 static struct clock test_clock = {.wall_us = test_now, .mono_us = test_now};
 
 struct server {
+    struct limiter *limiter;
+    struct limit_connection connection;
     struct eng *eng;
     struct ledger *ledger;
     struct fleet *fleet;
@@ -333,6 +336,78 @@ static void test_sums_are_exact_after_any_history(void **state) {
         for (uint32_t t = 1; t <= TABLES; t++) assert_int_equal(at(w, i, t).units, units[t]);
 }
 
+/* ---- limits ---- */
+
+enum { UNITS = 100 };
+
+static int demands(void *arg, struct limit_demands *out) { return limiter_demands(arg, out); }
+static void divide(void *arg, struct limit_demand *others, size_t n) { limiter_divide(arg, others, n); }
+
+static void begin_limited(struct world *w, int i) {
+    struct server *s = &w->servers[i];
+    struct limiter_options o = {.mode = LIMITS_ENFORCE};
+    const struct capacity c = {.provisioned = true, .units = UNITS};
+    assert_int_equal(limit_values_parse("burst=1", &o.values, &w->e), 0);
+    s->limiter = limiter_new(&o);
+    limiter_set_time(s->limiter, (struct limit_time){.now_us = now_us, .wall_us = now_us});
+    assert_int_equal(limiter_define(s->limiter, 1, "k", "t", &c, &c), 0);
+    begin(w, i);
+    fleet_share_limits(s->fleet, &(struct fleet_limits){.demands = demands, .divide = divide, .arg = s->limiter});
+}
+
+/* A second with three times the limit's writes at a server, and its round. Returns how many are admitted. */
+static uint32_t second_of(struct world *w, int i) {
+    struct server *s = &w->servers[i];
+    const struct limit_part p = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 1};
+    uint32_t admitted = 0;
+    limiter_set_time(s->limiter, (struct limit_time){.now_us = now_us, .wall_us = now_us});
+    for (int k = 0; k < 3 * UNITS; k++) {
+        struct limit_verdict v;
+        limiter_ask(s->limiter,
+                    &(struct limit_ask){.connection = &s->connection, .statements = 1, .n_parts = 1, .parts = &p}, &v);
+        admitted += !limit_refuses(&v);
+    }
+    if (fleet_round(s->fleet, false, &w->e)) fail_msg("%s", w->e.text);
+    return admitted;
+}
+
+static void test_servers_share_a_limit_until_one_dies(void **state) {
+    struct world *w = *state;
+    uint32_t sum = 0;
+    begin_limited(w, 0);
+    begin_limited(w, 1);
+    for (int i = 0; i < 5; i++, now_us += S) second_of(w, 0), second_of(w, 1);
+    for (int i = 0; i < 10; i++, now_us += S) {
+        uint32_t a = second_of(w, 0), b = second_of(w, 1);
+        assert_in_range(a, UNITS * 4 / 10, UNITS * 6 / 10);
+        sum += a + b;
+    }
+    assert_in_range(sum, 10 * UNITS * 9 / 10, 10 * UNITS * 11 / 10);
+    kill9(w, 1);
+    for (int64_t us = 0; us < FLEET_LEASE_US - S; us += S, now_us += S) /* it may be alive */
+        assert_true(second_of(w, 0) <= UNITS * 6 / 10);
+    for (int i = 0; i < 3; i++, now_us += S) second_of(w, 0);
+    assert_int_equal(second_of(w, 0), UNITS);
+    limiter_free(w->servers[0].limiter);
+    limiter_free(w->servers[1].limiter);
+}
+
+static void test_a_server_without_demand_leaves_the_others_the_limit(void **state) {
+    struct world *w = *state;
+    begin_limited(w, 0);
+    begin_limited(w, 1);
+    for (int i = 0; i < 3; i++, now_us += S) second_of(w, 1);
+    for (int i = 0; i < 20; i++, now_us += S) { /* its demand ends */
+        second_of(w, 0);
+        if (fleet_round(w->servers[1].fleet, false, &w->e)) fail_msg("%s", w->e.text);
+    }
+    assert_int_equal(second_of(w, 0), UNITS);
+    now_us += S;
+    assert_in_range(second_of(w, 1), 1, UNITS / 20 + 1); /* what is new gets some at once */
+    limiter_free(w->servers[0].limiter);
+    limiter_free(w->servers[1].limiter);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_server_has_the_sums_of_all, setup, teardown),
@@ -344,6 +419,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_damaged_record_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_writes_are_few, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sums_are_exact_after_any_history, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_servers_share_a_limit_until_one_dies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_server_without_demand_leaves_the_others_the_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
