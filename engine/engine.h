@@ -418,6 +418,23 @@ int eng_reclaim_passed(struct eng *eng, struct err *e) MUST_CHECK;
  * table no longer hold. Durable when it returns. Blocking, long. */
 int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) MUST_CHECK;
 
+/* ---- the stored records of a table, to move it to another engine (tools/tally/move.c) ---- */
+
+/* Calls fn for each stored record of a table in key order, from a key on (empty: the first), which
+ * is one that fn got. The key is without the table's id; the value is the reconciliation of
+ * everything that was written to the record. Deletions and what has expired are records, too.
+ * Ballots are not: conditional writes of another store begin anew. fn returns 0 to go on, -1 to stop
+ * with its error. Blocking, long. */
+typedef int (*eng_record_fn)(void *arg, struct slice key, struct slice value, struct err *e);
+int eng_each_record(struct eng *eng, uint32_t table, struct slice from, eng_record_fn fn, void *arg,
+                    struct err *e) MUST_CHECK;
+/* Adds such a record to a batch. Adding it twice changes nothing. */
+int eng_batch_record(struct eng_batch *b, uint32_t table, struct slice key, struct slice value,
+                     struct err *e) MUST_CHECK;
+/* Named records of a move into this store that is not complete begin with it. A server does not
+ * start on such a store. */
+#define ENG_MOVE_RECORDS "move/"
+
 /* ---- the history of a table: point-in-time recovery (docs/restore.md) ---- */
 
 /* Begins the history of a table: its id is a storage id that nothing else has. copy: the table may

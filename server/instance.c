@@ -10,6 +10,11 @@
 
 enum { REMOTE_OFFLOADED_MAX = 128 };
 
+static int refuse_move(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)arg, (void)key, (void)value;
+    return err_set(e, ERR_CONFIG, "a database is being moved here and is not complete; run tally move again");
+}
+
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.rados = s->store == STORE_RADOS ? &s->rados : NULL,
@@ -27,7 +32,7 @@ static int open_engine(struct instance *in, struct err *e) {
         if (in->lock_fd < 0) return -1;
     }
     in->eng = eng_open(&o, e);
-    return in->eng ? 0 : -1;
+    return in->eng ? eng_meta_scan(in->eng, slice_str(ENG_MOVE_RECORDS), refuse_move, NULL, e) : -1;
 }
 
 /* Servers on one store know of one another. The others learn of this one when it takes clients. */

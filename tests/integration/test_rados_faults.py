@@ -15,7 +15,7 @@ import pytest
 from cassandra import ConsistencyLevel, DriverException, InvalidRequest, OperationTimedOut, RequestExecutionException, WriteTimeout
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable
 from cassandra.connection import ConnectionException
-from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, RoundRobinPolicy
+from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, HostFilterPolicy, RoundRobinPolicy
 from cassandra.query import BatchStatement, SimpleStatement
 
 import page_api
@@ -56,7 +56,8 @@ class Front:
                              "--port", str(free_port()), "--admin-port", str(free_port()), "--ddl-delay", "none", "--update-workers", "16", "--read-workers", "16")
         self.server.start()
         self.usable, self.splits, self.prepared = True, 0, {}
-        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM,
+        this_one = HostFilterPolicy(RoundRobinPolicy(), lambda host: host.endpoint.port == self.server.port)  # the driver hears of the others, too
+        profile = ExecutionProfile(load_balancing_policy=this_one, consistency_level=ConsistencyLevel.LOCAL_QUORUM,
                                    serial_consistency_level=ConsistencyLevel.SERIAL, request_timeout=HANG, retry_policy=FallthroughRetryPolicy())
         self.cluster = self.server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: profile}, idle_heartbeat_interval=0,
                                            reconnection_policy=ConstantReconnectionPolicy(0.1, None), schema_metadata_enabled=False)

@@ -6,6 +6,7 @@
     tests/rados/cluster.py stop|again FOLDER          ends the daemons and keeps the data; starts them again
     tests/rados/cluster.py wipe FOLDER                kills the daemons and removes the data
     tests/rados/cluster.py kill|start-osd|pause|resume FOLDER OSD
+    tests/rados/cluster.py make-pool FOLDER NAME      another pool than POOL
     tests/rados/cluster.py wait-up FOLDER             until the monitor says that all OSDs are up
 
 One OSD in memory holds one copy and serves tests of function. Three with bluestore hold three copies of which two must be
@@ -202,6 +203,13 @@ class Cluster:
             for i in range(8 * PLACEMENT_GROUPS):
                 io.remove_object(f"probe {i}")
 
+    def make_pool(self, client, name):
+        copies = min(len(self.osds), 3)
+        self.ask(client, prefix="osd pool create", pool=name, pg_num=PLACEMENT_GROUPS, pgp_num=PLACEMENT_GROUPS, pool_type="replicated",
+                 size=copies, autoscale_mode="off")
+        self.ask(client, prefix="osd pool set", pool=name, var="min_size", val=str(max(1, copies - 1)))
+        self.ask(client, prefix="osd pool application enable", pool=name, app="tally")
+
     # ---- life ----
 
     def start(self, osds=1, store="memstore"):
@@ -231,11 +239,7 @@ class Cluster:
         for osd in range(osds):
             self.start_osd(osd)
         self.wait_up(client, osds)
-        copies = min(osds, 3)
-        self.ask(client, prefix="osd pool create", pool=POOL, pg_num=PLACEMENT_GROUPS, pgp_num=PLACEMENT_GROUPS, pool_type="replicated",
-                 size=copies, autoscale_mode="off")
-        self.ask(client, prefix="osd pool set", pool=POOL, var="min_size", val=str(max(1, copies - 1)))
-        self.ask(client, prefix="osd pool application enable", pool=POOL, app="tally")
+        self.make_pool(client, POOL)
         self.wait_writable(client)
         client.shutdown()
         return self
@@ -277,9 +281,9 @@ class Cluster:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["install", "start", "stop", "again", "wipe", "wait-up", "kill", "start-osd", "pause", "resume"])
+    parser.add_argument("action", choices=["install", "start", "stop", "again", "wipe", "wait-up", "make-pool", "kill", "start-osd", "pause", "resume"])
     parser.add_argument("folder", nargs="?")
-    parser.add_argument("osd", nargs="?", type=int)
+    parser.add_argument("which", nargs="?", help="an OSD's number, or a pool's name")
     parser.add_argument("--osds", type=int, default=1)
     parser.add_argument("--store", choices=["memstore", "bluestore"], default="memstore")
     a = parser.parse_args()
@@ -294,10 +298,14 @@ def main():
         getattr(cluster, a.action)()
     elif a.action == "wait-up":
         cluster.wait_all_up()
-    elif a.osd is None:
-        parser.error("which OSD?")
+    elif a.which is None:
+        parser.error("which OSD or pool?")
+    elif a.action == "make-pool":
+        client = cluster.connect()
+        cluster.make_pool(client, a.which)
+        client.shutdown()
     else:
-        {"kill": cluster.kill, "start-osd": cluster.start_osd, "pause": cluster.pause, "resume": cluster.resume}[a.action](a.osd)
+        {"kill": cluster.kill, "start-osd": cluster.start_osd, "pause": cluster.pause, "resume": cluster.resume}[a.action](int(a.which))
 
 
 if __name__ == "__main__":
