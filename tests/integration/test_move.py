@@ -1,14 +1,16 @@
 """tally move: a database goes from a data folder to a pool of a Ceph cluster and back, and every answer stays what it was."""
 import fcntl
 import json
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.query import SimpleStatement
 
 import programs
-from tally_server import TALLY, Server, await_active, create_keyspace, create_table
+from tally_server import ROOT, TALLY, Server, await_active, create_keyspace, create_table
 from test_rados import CLUSTER, SYSTEM_PYTHON
 
 FLAGS = ("--mode", "cassandra", "--ddl-delay", "none", "--auth", "password")
@@ -203,3 +205,33 @@ def test_a_source_that_is_none_is_named(ceph, tmp_path, source, words):
     (tmp_path / "empty").mkdir()
     done = move(ceph, tmp_path / source, tmp_path / "to")
     assert done.returncode == 2 and words in done.stderr
+
+
+def test_the_commands_of_the_documentation_move_a_database(ceph, tmp_path):
+    """Those of docs/scale.md, in their order; /var/lib and the pool are the test's."""
+    pool = "documented"
+    subprocess.run([SYSTEM_PYTHON, CLUSTER, "make-pool", ceph, pool], check=True)
+    source = Server(tmp_path / "tally", *FLAGS)
+    source.folder.mkdir()
+    source.start()
+    with login(source) as cluster:
+        fill(cluster.connect())
+    expected = answers(source)
+    source.stop()
+    text = (ROOT / "docs" / "scale.md").read_text()
+    section = text[text.index("## From one machine to a cluster and back"):text.index("## What it does not offer")]
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S) for line in block.splitlines() if not line.startswith("#")]
+    assert [line.split()[0] for line in lines] == ["tally", "tallyd"] * 2
+    for line in lines:
+        program, *words = line.replace("/var/lib/tally", str(tmp_path / "tally")).replace("rados:tally", f"rados:{pool}").split()
+        if program == "tally":
+            words = [w + "/data" if w.startswith(str(tmp_path)) else w for w in words]
+            done = subprocess.run([TALLY, *words, "--rados-conf", ceph / "ceph.conf"], capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+        else:
+            at = words.index("--data-dir")
+            folder, flags = Path(words[at + 1]), [w if w != "tally" else pool for w in words[:at]]
+            folder.mkdir(exist_ok=True)
+            server = Server(folder, *FLAGS, *flags, *(["--rados-conf", ceph / "ceph.conf"] if flags else [])).start()
+            compare(server, expected)
+            server.stop()
