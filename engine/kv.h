@@ -9,15 +9,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/fault.h"
-#include "base/poison.h"
-#include "engine/tier.h"
-
-/* Results beside 1, 0 and -1, with err not set. INCOMPLETE: the answer is on disk, or behind many
- * deleted keys, and the tier forbids to go there. BUSY: the store wants writers to wait. CHANGED: a
- * condition of the write does not hold. */
-enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
+#include "engine/iter.h"
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
@@ -83,25 +76,6 @@ struct kv_iter_spec {
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
 
-/* key and value are valid until the next move, or with stays as long as the iterator; and only after
- * a move that returned 1. */
-struct kv_iter {
-    const struct kv_ops *ops;
-    struct slice key, value;
-    bool stays;
-    uint8_t *lent; /* with the address sanitizer: where key and value are, until the next move */
-};
-
-/* Every iter_move ends by calling this and returns its result: got, or -1 without memory; iter_free
- * calls it with 0. A store's own memory often stays readable after a move, so with the address
- * sanitizer key and value are copies that the next move frees, and a use after the move is
- * reported. In other builds it does nothing. */
-#if POISONS
-int kv_iter_lend(struct kv_iter *it, int got, struct err *e);
-#else
-static inline int kv_iter_lend(struct kv_iter *it, int got, struct err *e) { return (void)it, (void)e, got; }
-#endif
-
 /* A found value; release it after use. */
 struct kv_value {
     struct slice bytes;
@@ -114,8 +88,6 @@ static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACH
 /* Called on any thread, also while a write is going on: must not call the store. */
 typedef void (*kv_notice_fn)(void *arg);
 
-enum kv_move { KV_SEEK /* first key >= */, KV_SEEK_BACK /* last key <= */, KV_NEXT, KV_PREV };
-
 struct kv_ops {
     void (*close)(struct kv *kv); /* batches and iterators are gone */
     /* 1: found, 0: not, -1, KV_INCOMPLETE */
@@ -127,9 +99,6 @@ struct kv_ops {
 
     /* sees one moment of the store */
     struct kv_iter *(*iter_new)(struct kv *kv, const struct kv_iter_spec *spec, struct err *e);
-    /* 1: on a key, 0: at the end, -1, KV_INCOMPLETE. The key is used by the seeks only. */
-    int (*iter_move)(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e);
-    void (*iter_free)(struct kv_iter *it);
 
     struct kv_batch *(*batch_new)(struct kv *kv);
     void (*batch_free)(struct kv_batch *b);

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/kv.h"
+#include "engine/iter.h"
 #include "engine/row.h"
 #include "engine/tier.h"
 

@@ -174,7 +174,7 @@ static int step_with(struct step *s, enum eng_tier tier, struct slice upper, str
     if (!s->batch) return err_nomem(e);
     s->it = ops->iter_new(s->eng->kv, &spec, e);
     int rc = s->it ? run(s, e) : -1;
-    if (s->it) ops->iter_free(s->it);
+    if (s->it) s->it->ops->iter_free(s->it);
     ops->batch_free(s->batch);
     return rc;
 }

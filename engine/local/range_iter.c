@@ -230,7 +230,7 @@ static void iter_free(struct kv_iter *it) {
     free(i);
 }
 
-static const struct kv_ops range_ops = {.iter_move = iter_move, .iter_free = iter_free};
+static const struct kv_iter_ops range_ops = {.iter_move = iter_move, .iter_free = iter_free};
 
 static struct kv_iter *through_range(struct range_iter *i, struct engi_cached_range *range,
                                      const struct engi_range_want *want) {

@@ -520,20 +520,6 @@ static void release(struct kv *kv, struct kv_value *value) {
     free(value->handle);
 }
 
-static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
-    struct memory_iter *it = calloc(1, sizeof(*it));
-    if (!it) return err_nomem(e), NULL;
-    *it = (struct memory_iter){
-        .it.ops = kv->ops, .s = content_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
-    buf_init(&it->key, 0);
-    buf_init(&it->value, 0);
-    buf_init(&it->sought, 0);
-    pthread_mutex_lock(&it->s->lock);
-    snapshot_add(it->s, &it->snapshot, spec->snapshot ? spec->snapshot->seq : it->s->seq);
-    pthread_mutex_unlock(&it->s->lock);
-    return &it->it;
-}
-
 /* The node at which the move begins, visible or not. */
 static struct node *target(struct memory_iter *it, enum kv_move move, struct slice key) {
     struct node *n;
@@ -594,6 +580,22 @@ static void iter_free(struct kv_iter *iter) {
     buf_fini(&it->value);
     buf_fini(&it->sought);
     free(it);
+}
+
+static const struct kv_iter_ops iter_ops = {.iter_move = iter_move, .iter_free = iter_free};
+
+static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
+    struct memory_iter *it = calloc(1, sizeof(*it));
+    if (!it) return err_nomem(e), NULL;
+    *it = (struct memory_iter){
+        .it.ops = &iter_ops, .s = content_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
+    buf_init(&it->key, 0);
+    buf_init(&it->value, 0);
+    buf_init(&it->sought, 0);
+    pthread_mutex_lock(&it->s->lock);
+    snapshot_add(it->s, &it->snapshot, spec->snapshot ? spec->snapshot->seq : it->s->seq);
+    pthread_mutex_unlock(&it->s->lock);
+    return &it->it;
 }
 
 /* ---- the whole store ---- */
@@ -730,8 +732,6 @@ static const struct kv_ops memory_ops = {
     .snapshot_new = snapshot_new,
     .snapshot_free = snapshot_free,
     .iter_new = iter_new,
-    .iter_move = iter_move,
-    .iter_free = iter_free,
     .batch_new = batch_new,
     .batch_free = batch_free,
     .batch_put = batch_put,

@@ -57,7 +57,7 @@ static void list_free(struct kv_iter *it) {
     free(l);
 }
 
-static const struct kv_ops list_ops = {.iter_move = list_move, .iter_free = list_free};
+static const struct kv_iter_ops list_ops = {.iter_move = list_move, .iter_free = list_free};
 
 struct kv_iter *iter_of_records(const struct record *records, size_t n, struct err *e) {
     struct list_iter *l = calloc(1, sizeof(*l));
@@ -128,7 +128,7 @@ static void cursor_free(struct kv_iter *it) {
     free(x);
 }
 
-static const struct kv_ops cursor_ops = {.iter_move = cursor_move, .iter_free = cursor_free};
+static const struct kv_iter_ops cursor_ops = {.iter_move = cursor_move, .iter_free = cursor_free};
 
 static struct kv_iter *list_of_range(struct cursor *c, struct err *e) {
     struct kv_iter *it = iter_of_records(NULL, 0, e);

@@ -1,7 +1,7 @@
 /* Records as the rows above want them (kv_iter): of a cursor, forward only, or of a list, both ways. */
 #pragma once
 
-#include "engine/kv.h"
+#include "engine/iter.h"
 #include "engine/rados/cursor.h"
 
 /* Bytes of rows that an iterator in both directions holds. A range with more is refused. */

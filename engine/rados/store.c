@@ -61,7 +61,7 @@ static int incomplete_move(struct kv_iter *it, enum kv_move move, struct slice k
     return kv_iter_lend(it, KV_INCOMPLETE, e);
 }
 static void incomplete_free(struct kv_iter *it) { free(it); }
-static const struct kv_ops incomplete_ops = {.iter_move = incomplete_move, .iter_free = incomplete_free};
+static const struct kv_iter_ops incomplete_ops = {.iter_move = incomplete_move, .iter_free = incomplete_free};
 
 static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
                                    struct err *e) {

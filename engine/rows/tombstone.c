@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "engine/kv.h"
+#include "engine/iter.h"
 #include "engine/rows/row_codec.h"
 
 /* ---- painting ---- */

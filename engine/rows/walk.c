@@ -1,5 +1,6 @@
 #include "engine/rows/walk.h"
 
+#include "engine/kv.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
 

@@ -6,6 +6,9 @@
 
 #include "engine/store.h"
 
+struct kv;
+struct kv_value;
+
 /* Prepares the read's results: nothing is found. */
 void engi_read_begin(struct store_read *r);
 /* The cursor is over the partition, in the given tier. 0, -1, KV_INCOMPLETE: in the cache tier, there

@@ -58,8 +58,8 @@ struct kv_snapshot {
 
 /* The functions of struct kv_ops: each is rocks_ and its name there. */
 #define ROCKS_OPS(X)                                                                                        \
-    X(close) X(get) X(release) X(snapshot_new) X(snapshot_free) X(iter_new) X(iter_move) X(iter_free)        \
-    X(batch_new) X(batch_free) X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
+    X(close) X(get) X(release) X(snapshot_new) X(snapshot_free) X(iter_new) X(batch_new) X(batch_free)       \
+    X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
     X(batch_expect) X(batch_clear) X(write) X(has_room) X(ailing) X(sync) X(synced) X(heal) X(settle)        \
     X(tidy) X(load_new) X(load_add) X(load_finish) X(load_free) X(save) X(retire) X(iterators) X(backup)     \
     X(bytes) X(drop_range) X(compact) X(checkpoint)

@@ -12,16 +12,16 @@ static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, str
     enum { AT_A_TIME = 1000 };
     const struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to};
     struct kv_iter *it = rocks_iter_new(kv, &spec, e);
-    int got = it ? rocks_iter_move(it, KV_SEEK, from, e) : -1;
+    int got = it ? it->ops->iter_move(it, KV_SEEK, from, e) : -1;
     while (got > 0) {
         for (int n = 0; got > 0 && n < AT_A_TIME; n++) {
             rocks_batch_delete(b, it->key);
-            got = rocks_iter_move(it, KV_NEXT, from, e);
+            got = it->ops->iter_move(it, KV_NEXT, from, e);
         }
         if (got >= 0 && kv_write_patiently(kv, b, e)) got = -1;
         rocks_batch_clear(b);
     }
-    if (it) rocks_iter_free(it);
+    if (it) it->ops->iter_free(it);
     return got;
 }
 

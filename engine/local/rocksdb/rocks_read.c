@@ -63,11 +63,44 @@ rocksdb_readoptions_t *rocks_read_options(enum eng_tier tier) {
     return o;
 }
 
+SELDOM static int iter_ended(rocksdb_iterator_t *i, struct err *e) {
+    char *text = NULL;
+    rocksdb_iter_get_error(i, &text);
+    return text ? read_failed(text, e) : 0;
+}
+
+static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
+    rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
+    if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    if (kv_is_cold(((struct rocks_iter *)iter)->tier)) return KV_INCOMPLETE;
+    switch (move) {
+    case KV_SEEK: rocksdb_iter_seek(i, rocks_chars(key), key.n); break;
+    case KV_SEEK_BACK: rocksdb_iter_seek_for_prev(i, rocks_chars(key), key.n); break;
+    case KV_NEXT: rocksdb_iter_next(i); break;
+    case KV_PREV: rocksdb_iter_prev(i); break;
+    }
+    if (UNLIKELY(!rocksdb_iter_valid(i))) return kv_iter_lend(iter, iter_ended(i, e), e);
+    iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
+    iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
+    return kv_iter_lend(iter, 1, e);
+}
+
+static void iter_free(struct kv_iter *iter) {
+    struct rocks_iter *it = (struct rocks_iter *)iter;
+    (void)kv_iter_lend(iter, 0, NULL);
+    rocksdb_iter_destroy(it->i);
+    atomic_fetch_sub_explicit(&it->of->iterators, 1, memory_order_release);
+    rocksdb_readoptions_destroy(it->read);
+    free(it);
+}
+
+static const struct kv_iter_ops iter_ops = {.iter_move = iter_move, .iter_free = iter_free};
+
 struct kv_iter *rocks_iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     struct rocks_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
-    it->it.ops = kv->ops;
+    it->it.ops = &iter_ops;
     rocks_count_nothing();
     it->read = rocks_read_options(spec->tier);
     if (spec->snapshot) rocksdb_readoptions_set_snapshot(it->read, spec->snapshot->s);
@@ -85,35 +118,3 @@ struct kv_iter *rocks_iter_new(struct kv *kv, const struct kv_iter_spec *spec, s
     atomic_fetch_add_explicit(&r->iterators, 1, memory_order_relaxed);
     return &it->it;
 }
-
-SELDOM static int iter_ended(rocksdb_iterator_t *i, struct err *e) {
-    char *text = NULL;
-    rocksdb_iter_get_error(i, &text);
-    return text ? read_failed(text, e) : 0;
-}
-
-int rocks_iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
-    rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
-    if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
-    if (kv_is_cold(((struct rocks_iter *)iter)->tier)) return KV_INCOMPLETE;
-    switch (move) {
-    case KV_SEEK: rocksdb_iter_seek(i, rocks_chars(key), key.n); break;
-    case KV_SEEK_BACK: rocksdb_iter_seek_for_prev(i, rocks_chars(key), key.n); break;
-    case KV_NEXT: rocksdb_iter_next(i); break;
-    case KV_PREV: rocksdb_iter_prev(i); break;
-    }
-    if (UNLIKELY(!rocksdb_iter_valid(i))) return kv_iter_lend(iter, iter_ended(i, e), e);
-    iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
-    iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
-    return kv_iter_lend(iter, 1, e);
-}
-
-void rocks_iter_free(struct kv_iter *iter) {
-    struct rocks_iter *it = (struct rocks_iter *)iter;
-    (void)kv_iter_lend(iter, 0, NULL);
-    rocksdb_iter_destroy(it->i);
-    atomic_fetch_sub_explicit(&it->of->iterators, 1, memory_order_release);
-    rocksdb_readoptions_destroy(it->read);
-    free(it);
-}
-

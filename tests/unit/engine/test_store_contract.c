@@ -111,7 +111,7 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
     struct kv_snapshot *s = ops->snapshot_new(w->kv);
     struct kv_iter *it = ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
-    assert_int_equal(ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
+    assert_int_equal(it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
     for (int i = 0; i < 3; i++) {
         struct kv_batch *b = ops->batch_new(w->kv);
         assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("9")) |
@@ -124,12 +124,12 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
         assert_holds(w, w->kv, s, "a=1 c=3 ");
     }
     assert_holds(w, w->kv, NULL, "");
-    assert_int_equal(ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), 1);
+    assert_int_equal(it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), 1);
     assert_true(slice_eq(it->key, slice_str("c")) && slice_eq(it->value, slice_str("3")));
-    assert_int_equal(ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 1);
+    assert_int_equal(it->ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 1);
     assert_true(slice_eq(it->key, slice_str("a")) && slice_eq(it->value, slice_str("1")));
-    assert_int_equal(ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 0);
-    ops->iter_free(it);
+    assert_int_equal(it->ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 0);
+    it->ops->iter_free(it);
     ops->snapshot_free(w->kv, s);
 }
 
@@ -164,8 +164,8 @@ static void test_what_is_not_in_memory_is_not_the_end(void **state) {
                                         .lower = slice_str("c"),
                                         .upper = slice_str("d")};
             struct kv_iter *it = ops->iter_new(w->kv, &spec, &w->e);
-            int got = ops->iter_move(it, moves[i].move, slice_str(moves[i].key), &w->e);
-            ops->iter_free(it);
+            int got = it->ops->iter_move(it, moves[i].move, slice_str(moves[i].key), &w->e);
+            it->ops->iter_free(it);
             assert_int_equal(got, tier == ENG_TIER_CACHE ? KV_INCOMPLETE : 1);
         }
     assert_holds(w, w->kv, NULL, "c=1 ");
