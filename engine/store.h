@@ -76,6 +76,20 @@ enum store_hint {
     STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
 };
 
+/* A pass over a table that removes dead data. */
+struct store_reclaim {
+    uint32_t table;
+    int64_t now_seconds;
+    int64_t before_seconds; /* tombstones and expired data from before may be removed */
+    int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0: none */
+    /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it. Positive. */
+    int (*visited)(void *arg);
+    /* Called after data were dropped from a record, which was value before, under a deletion that covers data up to
+     * covered_ts. expired: some of them had expired. */
+    void (*dropped)(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired);
+    void *arg;
+};
+
 /* The kinds of data that a change deletes or lets expire, as bits. */
 enum store_deletes {
     STORE_DELETES_MANY = 1, /* a partition or a range of it */
@@ -156,6 +170,9 @@ struct store_ops {
     int (*drop)(struct store *s, uint32_t table, struct err *e);
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
+    /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
+     * -1, or what visited returned. NULL: the engine does it (engine/local/reclaim.h), or nobody. */
+    int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
 
     /* What a store may offer beyond that; NULL: it does not. */
     /* Calls fn after another writer has changed a record, until the store is closed. Called once. */

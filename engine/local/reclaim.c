@@ -446,10 +446,43 @@ static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool who
     return rc == GONE ? 0 : rc;
 }
 
-static bool is_due(const struct eng *eng, const struct engi_table *t) {
+static int64_t period_of(const struct engi_table *t) {
     int64_t period = atomic_load(&t->gc_grace) / 8;
-    if (period < PASS_SECONDS_MIN) period = PASS_SECONDS_MIN;
-    return clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period;
+    return period < PASS_SECONDS_MIN ? PASS_SECONDS_MIN : period;
+}
+
+static bool is_due(const struct eng *eng, const struct engi_table *t) {
+    return clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period_of(t);
+}
+
+/* ---- tables of a store with several writers, which knows by itself what may be removed ---- */
+
+static int visited(void *arg) { return keep_pace(arg); }
+
+static void dropped(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
+    const struct pass *p = arg;
+    engi_count(p->eng, ENG_STAT_RECLAIMED);
+    engi_changed(p->t, engi_bucket_of_key(key));
+    if (expired) engi_tell_expiry(p->eng, key, value, covered_ts);
+}
+
+static int run_shared(struct eng *eng, struct engi_table *t, bool paced, struct err *e) {
+    struct pass p = {.eng = eng, .t = t, .paced = paced};
+    const struct store_reclaim r = {.table = t->id,
+                                    .now_seconds = clock_wall_us(eng->clock) / 1000000,
+                                    .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace),
+                                    .period_seconds = paced ? period_of(t) : 0,
+                                    .visited = visited,
+                                    .dropped = dropped,
+                                    .arg = &p};
+    int rc = eng->store.ops->reclaim(&eng->store, &r, e);
+    atomic_store(&t->reclaimed_at, r.now_seconds);
+    if (rc == -1 && paced) { /* the other tables have their turn nevertheless */
+        log_warn("reclaiming table %u has stopped for now: %s", t->id, e->text);
+        err_clear(e);
+        rc = 0;
+    }
+    return rc == GONE ? 0 : rc;
 }
 
 static bool is_passed(const struct engi_table *t) {
@@ -466,7 +499,9 @@ static int run_id(struct eng *eng, uint32_t id, enum reach reach, struct err *e)
     struct engi_table *t = engi_table_pin(eng, id, &gone);
     if (!t) return 0;
     bool whole = reach == EVERYTHING || (reach == WHAT_IS_DUE && is_due(eng, t));
-    int rc = whole || is_passed(t) ? run_table(eng, t, reach == WHAT_IS_DUE, whole, e) : 0;
+    int rc = 0;
+    if (eng->store.ops->reclaim) rc = whole ? run_shared(eng, t, reach == WHAT_IS_DUE, e) : 0;
+    else if (whole || is_passed(t)) rc = run_table(eng, t, reach == WHAT_IS_DUE, whole, e);
     engi_table_unpin(eng, t);
     return rc;
 }
@@ -475,12 +510,13 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     int rc = engi_commit_check(eng, e);
     uint32_t n;
     engi_epoch_step(&eng->epoch);
-    if (!eng_one_writer(eng)) return rc; /* guards and marks cover only this process's writes */
+    bool shared = !eng_one_writer(eng); /* guards and marks cover only this process's writes */
+    if (shared && !eng->store.ops->reclaim) return rc;
     uint32_t *ids = engi_table_ids(eng, &n);
     if (!ids) return err_nomem(e);
     engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);
     for (uint32_t i = 0; i < n && !rc; i++) rc = run_id(eng, ids[i], reach, e);
-    eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
+    if (!shared) eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
     eng->reclaim.removed = 0;
     engi_mutex_unlock(&eng->reclaim.pass, ENGI_RANK_PASS);
     free(ids);

@@ -239,3 +239,20 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     arena_fini(&a);
     return rc;
 }
+
+int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs pairs = {0};
+    struct arena a;
+    *us = INT64_MAX;
+    arena_init(&a, CHUNK, 0);
+    omap_read_add(&r, "", "", 1);
+    int rc = omap_read_run(&r, OBJECT);
+    if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+    omap_read_fini(&r);
+    if (rc == 0 && pairs.n && pairs.items[0].key.n >= OMAP_SEQUENCE_DIGITS)
+        *us = (int64_t)omap_number_read(slice_of(pairs.items[0].key.p, OMAP_SEQUENCE_DIGITS));
+    omap_pairs_fini(&pairs);
+    arena_fini(&a);
+    return rc < 0 && rc != -ENOENT ? pool_error(e, rc, POOL_READS, OBJECT) : 0;
+}

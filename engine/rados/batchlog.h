@@ -15,5 +15,8 @@
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
 /* Counts the changes of a logged batch. -1: it is damaged. */
 int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
+/* The time at which the oldest batch in the log was recorded, in microseconds since 1970; INT64_MAX:
+ * the log is empty. */
+int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) MUST_CHECK;
 /* Applies logged changes that are older than age_us. *n: how many records. 0, -1. */
 int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) MUST_CHECK;

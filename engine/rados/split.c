@@ -158,8 +158,10 @@ static int flush_half(struct rados *s, struct half *h) {
 static int copy_pair(struct copying *c, uint64_t position, struct slice key, struct slice value) {
     struct half *h = &c->halves[position >= c->halves[1].first];
     omap_write_set(&h->write, key, value);
-    h->counter.keys++;
-    h->counter.bytes += key.n + value.n;
+    if (!omap_key_of_partition(key)) {
+        h->counter.keys++;
+        h->counter.bytes += key.n + value.n;
+    }
     h->write_bytes += key.n + value.n;
     return h->write_bytes > COPY_BYTES ? flush_half(c->s, h) : 0;
 }

@@ -5,6 +5,7 @@
 #include "engine/rados/iter.h"
 #include "engine/rados/named.h"
 #include "engine/rados/read.h"
+#include "engine/rados/reclaim.h"
 #include "engine/rados/store.h"
 #include "engine/rados/table.h"
 #include "engine/rows/batch.h"
@@ -119,6 +120,10 @@ static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err 
 
 static int drop(struct store *s, uint32_t table, struct err *e) { return table_drop(rados_of(s), table, e); }
 
+static int reclaim(struct store *s, const struct store_reclaim *r, struct err *e) {
+    return reclaim_table(rados_of(s), r, e);
+}
+
 static void close_store(struct store *s) {
     struct rados *r = rados_of(s);
     if (r->watch) named_watch_stop(r->watch);
@@ -162,6 +167,7 @@ static const struct store_ops rados_ops = {
     .each_stored = each_stored,
     .drop = drop,
     .close = close_store,
+    .reclaim = reclaim,
     .meta_watch = meta_watch,
     .ailing = ailing,
     .figures = figures,

@@ -6,23 +6,28 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "base/murmur3.h"
 #include "engine/engine.h"
 #include "engine/rados/batchlog.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/omap_key.h"
+#include "engine/rados/reclaim.h"
 #include "engine/rados/store.h"
 #include "engine/rados/write.h"
 #include "engine/verify.h"
 #include "harness.h"
 
-enum { PARTITIONS = 25, KEYS = 30, COLUMNS = 4, ROUNDS = 1200, NOW = 1000000 };
+enum { PARTITIONS = 25, KEYS = 30, COLUMNS = 4, ROUNDS = 1200 };
 
 struct pair {
     struct eng *local, *rados, *other; /* other: a second client of the cluster */
     struct clock clock;
+    int64_t now; /* seconds */
     uint32_t table;
     uint64_t random;
+    int64_t newer; /* added to the timestamps of statements */
     uint8_t partition[4];
     struct err e;
 };
@@ -34,7 +39,9 @@ static uint32_t draw(struct pair *p, uint32_t below) {
 
 static struct rados *store_rados(struct eng *eng) { return rados_of(store_of(eng)); }
 
-static int64_t now_us(struct clock *c) { return (void)c, NOW * 1000000ll; }
+static int64_t now_us(struct clock *c) {
+    return ((struct pair *)((char *)c - offsetof(struct pair, clock)))->now * 1000000;
+}
 
 static struct eng *open_rados(struct clock *clock, struct err *e) {
     struct eng_rados rados = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally", .split_keys = 60};
@@ -46,6 +53,7 @@ static struct eng *open_rados(struct clock *clock, struct err *e) {
 static int setup(void **state) {
     struct pair *p = calloc(1, sizeof(*p));
     p->clock = (struct clock){.wall_us = now_us, .mono_us = now_us};
+    p->now = clock_wall_us(&clock_real) / 1000000;
     struct eng_options o = {.durability = ENG_NONE, .clock = &p->clock};
     p->local = eng_open(&o, &p->e);
     p->rados = open_rados(&p->clock, &p->e);
@@ -88,7 +96,7 @@ static void draw_row(struct pair *p, struct statement *s, enum eng_row_kind kind
     if (kind == ENG_ROW && draw(p, 2)) s->row.live_ts = s->ts;
     if (kind == ENG_ROW && !draw(p, 6)) {
         s->row.del_ts = s->ts;
-        s->row.del_at = NOW;
+        s->row.del_at = p->now;
         return;
     }
     for (uint32_t column = 0; column < COLUMNS; column++) {
@@ -98,14 +106,19 @@ static void draw_row(struct pair *p, struct statement *s, enum eng_row_kind kind
         *c = (struct eng_cell){
             .column = column, .ts = s->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(s->values[column])};
         if (!draw(p, 5))
-            *c = (struct eng_cell){.column = column, .flags = ENG_CELL_TOMBSTONE, .ts = s->ts, .expiry = NOW};
-        else if (!draw(p, 5)) c->flags = ENG_CELL_EXPIRING, c->ttl = 100, c->expiry = NOW - 50 + (int64_t)draw(p, 100);
+            *c = (struct eng_cell){.column = column, .flags = ENG_CELL_TOMBSTONE, .ts = s->ts, .expiry = p->now};
+        else if (!draw(p, 5)) {
+            c->flags = ENG_CELL_EXPIRING;
+            c->ttl = 100;
+            c->expiry = p->now - 50 + (int64_t)draw(p, 100);
+        }
     }
     if (!s->row.n_cells) s->row.live_ts = s->ts;
 }
 
 static void draw_statement(struct pair *p, struct statement *s) {
-    *s = (struct statement){.partition = draw(p, PARTITIONS), .kind = draw(p, 20), .ts = 1 + (int64_t)draw(p, 2000)};
+    *s = (struct statement){.partition = draw(p, PARTITIONS), .kind = draw(p, 20)};
+    s->ts = p->newer + 1 + (int64_t)draw(p, 2000);
     s->from = draw(p, KEYS), s->to = s->from + 1 + draw(p, KEYS - s->from);
     snprintf(s->from_key, sizeof(s->from_key), "%02u", s->from);
     snprintf(s->to_key, sizeof(s->to_key), "%02u", s->to);
@@ -116,8 +129,8 @@ static void add(struct pair *p, struct eng_batch *b, const struct statement *s) 
     struct eng_part part = part_of(p, s->partition);
     struct eng_slice range = {.from = {.key = slice_str(s->from_key)}, .to = {.key = slice_str(s->to_key)}};
     int rc;
-    if (s->kind == 0) rc = s->partition % 2 ? 0 : eng_batch_delete_partition(b, &part, s->ts, NOW, NULL, &p->e);
-    else if (s->kind == 1) rc = eng_batch_delete_range(b, &part, &range, s->ts, NOW, NULL, &p->e);
+    if (s->kind == 0) rc = s->partition % 2 ? 0 : eng_batch_delete_partition(b, &part, s->ts, p->now, NULL, &p->e);
+    else if (s->kind == 1) rc = eng_batch_delete_range(b, &part, &range, s->ts, p->now, NULL, &p->e);
     else rc = eng_batch_row(b, &part, &s->row, NULL, &p->e);
     if (rc) fail_msg("%s", p->e.text);
 }
@@ -148,7 +161,8 @@ static void read_pair(struct pair *p, struct eng *eng, uint32_t partition, const
     struct arena a;
     struct eng_part part = part_of(p, partition);
     arena_init(&a, 1 << 12, 0);
-    if (eng_pair_get(eng, ENG_TIER_ANY, &part, slice_str(ck), NOW, &a, &got, &cost, &p->e)) fail_msg("%s", p->e.text);
+    if (eng_pair_get(eng, ENG_TIER_ANY, &part, slice_str(ck), p->now, &a, &got, &cost, &p->e))
+        fail_msg("%s", p->e.text);
     buf_printf(out, "%d %d markers %u newest %lld: ", got.has_row, got.has_statics, got.row.n_markers,
                (long long)got.row.newest_ts);
     if (got.has_row) row_text(&got.row, out);
@@ -167,7 +181,7 @@ static void scan(struct pair *p, struct eng *eng, const struct eng_part *part, c
                                  .reverse = reverse,
                                  .statics = true,
                                  .rows = true,
-                                 .now = NOW};
+                                 .now = p->now};
     struct op_cost cost = {0};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(eng, ENG_TIER_ANY, &spec, &cost, &p->e);
@@ -256,8 +270,9 @@ static void test_a_loop_is_told_to_leave_it_to_workers(void **state) {
     assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
     eng_batch_free(b);
     arena_init(&a, 1 << 12, 0);
-    assert_int_equal(eng_row_get(p->rados, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("01"), NOW, &a, &row, NULL, &p->e),
-                     ENG_INCOMPLETE);
+    int got =
+        eng_row_get(p->rados, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("01"), p->now, &a, &row, NULL, &p->e);
+    assert_int_equal(got, ENG_INCOMPLETE);
     arena_fini(&a);
 }
 
@@ -329,7 +344,7 @@ static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
 
 /* Scans a partition to its end. The number of rows, or -1. */
 static int scan_all(struct pair *p, const struct eng_part *part, bool reverse) {
-    struct eng_scan_spec spec = {.table = part->table, .part = part, .reverse = reverse, .rows = true, .now = NOW};
+    struct eng_scan_spec spec = {.table = part->table, .part = part, .reverse = reverse, .rows = true, .now = p->now};
     struct eng_item item;
     int n = 0, got = -1;
     struct eng_scan *scan = eng_scan_open(p->rados, ENG_TIER_ANY, &spec, NULL, &p->e);
@@ -555,6 +570,375 @@ static void test_nothing_is_found_beside_writers(void **state) {
     assert_found(p, true, NULL);
 }
 
+/* ---- reclaiming ---- */
+
+enum { GC_GRACE = 1000 };
+
+/* The keys in the objects of the table, but those that tell of the objects. */
+static uint64_t keys_of(struct pair *p) {
+    struct fetched f = {0};
+    struct arena a;
+    uint64_t n = 0;
+    char start[64] = SHARD_HEAD_LAST;
+    arena_init(&a, 1 << 12, 0);
+    for (uint64_t position = 0;;) {
+        const struct fetch_part part = {.start_after = start, .prefix = "", .max = OMAP_READ_MAX};
+        arena_reset(&a);
+        assert_int_equal(fetch(store_rados(p->rados), p->table, position, &part, 1, &a, &f), 0);
+        const struct omap_pairs *pairs = &f.pairs[0];
+        n += pairs->n;
+        if (f.more[0]) {
+            snprintf(start, sizeof(start), "%.*s", SLICE_FMT(pairs->items[pairs->n - 1].key));
+            continue;
+        }
+        position = f.shard ? shard_last(&f.shard->id) + 1 : 0;
+        if (!position) break;
+        snprintf(start, sizeof(start), "%s", SHARD_HEAD_LAST);
+    }
+    fetched_fini(&f);
+    arena_fini(&a);
+    return n;
+}
+
+static void set_gc_grace(struct pair *p) {
+    for (int i = 0; i < 3; i++) eng_table_set(engine_at(p, i), p->table, GC_GRACE);
+}
+
+static void write_both(struct pair *p, int n) {
+    for (int i = 0; i < n; i++) {
+        struct statement s;
+        draw_statement(p, &s);
+        commit(p, p->local, &s, 1, false);
+        commit(p, draw(p, 2) ? p->rados : p->other, &s, 1, false);
+    }
+}
+
+static void compare_all(struct pair *p) {
+    compare_table(p);
+    for (uint32_t i = 0; i < PARTITIONS; i++) compare_partition(p, i);
+}
+
+static void delete_everything(struct pair *p) {
+    for (uint32_t i = 0; i < PARTITIONS; i++) {
+        struct eng_part part = part_of(p, i);
+        for (int k = 0; k < 2; k++) {
+            uint64_t seq;
+            struct eng_batch *b = eng_batch_new(engine_at(p, k));
+            assert_int_equal(eng_batch_delete_partition(b, &part, 1 << 20, p->now, NULL, &p->e), 0);
+            assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+            eng_batch_free(b);
+        }
+    }
+}
+
+static void reclaim(struct pair *p, struct eng *eng) {
+    if (eng_reclaim(eng, &p->e)) fail_msg("%s", p->e.text);
+}
+
+/* Data expire, gc_grace passes, and a pass is made in between: both engines still answer the same, and the cluster
+ * keeps nothing that is dead. */
+static void test_reclaiming_gives_space_back_and_changes_no_answer(void **state) {
+    struct pair *p = *state;
+    set_gc_grace(p);
+    for (int era = 0; era < 6; era++) {
+        write_both(p, 300);
+        p->now += era % 2 ? 60 : GC_GRACE + 200;
+        uint64_t before = keys_of(p);
+        reclaim(p, p->local);
+        reclaim(p, era % 3 ? p->rados : p->other);
+        assert_true(keys_of(p) < before);
+        compare_all(p);
+        reclaim(p, p->rados); /* removes the own keys of empty partitions */
+        uint64_t after = keys_of(p);
+        reclaim(p, p->rados);
+        assert_int_equal(keys_of(p), after); /* nothing was left to do */
+    }
+    assert_found(p, true, NULL);
+    delete_everything(p);
+    reclaim(p, p->rados);
+    assert_int_equal(keys_of(p), 2 * PARTITIONS); /* the deletions, and marks */
+    p->now += GC_GRACE + 1;
+    for (int i = 0; i < 2; i++) reclaim(p, p->rados);
+    reclaim(p, p->local);
+    assert_int_equal(keys_of(p), 0);
+    compare_all(p);
+}
+
+struct writer {
+    struct pair pair;
+    pthread_t thread;
+    int rounds;
+    struct statement *written;
+    bool reclaims;
+};
+
+static void *write_beside(void *arg) {
+    struct writer *w = arg;
+    for (int i = 0; i < w->rounds; i++) {
+        if (w->reclaims) {
+            reclaim(&w->pair, i % 2 ? w->pair.rados : w->pair.other);
+            continue;
+        }
+        draw_statement(&w->pair, &w->written[i]);
+        w->written[i].row.cells = w->written[i].cells;
+        commit(&w->pair, w->pair.other, &w->written[i], 1, false);
+    }
+    return NULL;
+}
+
+/* Two passes at the same time beside two writers, whose deletions are new. */
+static void test_reclaiming_beside_writers_loses_nothing(void **state) {
+    enum { THREADS = 4, WRITES = 250, PASSES = 6 };
+    struct pair *p = *state;
+    struct writer *w = calloc(THREADS, sizeof(*w));
+    set_gc_grace(p);
+    write_both(p, 600);
+    p->now += GC_GRACE + 200;
+    for (int i = 0; i < THREADS; i++) {
+        w[i].pair = *p;
+        w[i].pair.random += (uint64_t)i * 7919;
+        w[i].pair.newer = 1 << 20;
+        w[i].reclaims = i >= 2;
+        w[i].rounds = w[i].reclaims ? PASSES : WRITES;
+        w[i].written = calloc(WRITES, sizeof(*w[i].written));
+        assert_int_equal(pthread_create(&w[i].thread, NULL, write_beside, &w[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(w[i].thread, NULL);
+    reclaim(p, p->local);
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; !w[i].reclaims && k < WRITES; k++) commit(p, p->local, &w[i].written[k], 1, false);
+    reclaim(p, p->local);
+    reclaim(p, p->rados);
+    assert_found(p, true, NULL);
+    compare_all(p);
+    for (int i = 0; i < THREADS; i++) free(w[i].written);
+    free(w);
+}
+
+static uint64_t n_expired;
+static void count_expiry(void *arg, const struct eng_expiry *x) { (void)arg, (void)x, n_expired++; }
+
+/* A batch in the log may be older than a deletion, and be applied later. */
+static void test_tombstones_stay_while_an_older_batch_is_in_the_log(void **state) {
+    struct pair *p = *state;
+    struct statement s[2];
+    size_t n;
+    set_gc_grace(p);
+    for (int i = 0; i < 2; i++) do
+            draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    commit(p, p->local, s, 2, true);
+    leave_in_log(p, s);
+    p->now += 1;
+    delete_everything(p);
+    p->now += GC_GRACE + 100;
+    reclaim(p, p->rados);
+    assert_int_equal(keys_of(p), PARTITIONS);
+    assert_int_equal(batchlog_replay(store_rados(p->other), -1000000, &n, &p->e), 0);
+    assert_int_equal(n, 1);
+    compare_all(p);
+    for (int i = 0; i < 2; i++) reclaim(p, p->rados);
+    reclaim(p, p->local);
+    assert_int_equal(keys_of(p), 0);
+    compare_all(p);
+}
+
+/* Each expiry is told once, by the engine that removes the row. */
+static void test_a_row_that_expires_is_told_once(void **state) {
+    struct pair *p = *state;
+    set_gc_grace(p);
+    n_expired = 0;
+    for (uint32_t i = 0; i < 10; i++) {
+        struct eng_part part = part_of(p, i);
+        struct eng_row row;
+        uint64_t seq;
+        struct eng_batch *b = eng_batch_new(p->rados);
+        eng_row_init(&row, ENG_ROW, slice_str("a"));
+        row.live_ts = 1;
+        row.live_ttl = i < 5 ? 100 : 100000;
+        row.live_expiry = p->now + row.live_ttl;
+        assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+        assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+        eng_batch_free(b);
+    }
+    eng_on_expiry(p->rados, count_expiry, NULL);
+    eng_on_expiry(p->other, count_expiry, NULL);
+    p->now += GC_GRACE + 200;
+    for (int i = 0; i < 4; i++) reclaim(p, i % 2 ? p->rados : p->other);
+    assert_int_equal(n_expired, 5);
+    assert_int_equal(keys_of(p), 5);
+}
+
+/* A partition with more rows than a round changes, and a deletion of all of them but one. */
+static void write_large(struct pair *p) {
+    enum { ROWS = 1501 }; /* all but one are dead: the last round is as full as can be */
+    for (int k = 0; k < 2; k++) {
+        struct eng_part part = part_of(p, 1);
+        struct eng_batch *b = eng_batch_new(engine_at(p, k));
+        uint64_t seq;
+        for (int i = 0; i < ROWS; i++) {
+            char ck[8];
+            struct eng_row row;
+            snprintf(ck, sizeof(ck), "%04d", i);
+            eng_row_init(&row, ENG_ROW, slice_str(ck));
+            row.live_ts = i == ROWS / 2 ? 3 : 1;
+            assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+        }
+        assert_int_equal(eng_batch_delete_partition(b, &part, 2, p->now, NULL, &p->e), 0);
+        assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+        eng_batch_free(b);
+    }
+}
+
+static void test_a_large_deleted_partition_goes_in_rounds(void **state) {
+    struct pair *p = *state;
+    set_gc_grace(p);
+    write_large(p);
+    reclaim(p, p->rados);
+    assert_int_equal(keys_of(p), 3); /* the row that was written later, the deletion, the mark */
+    compare_all(p);
+    p->now += GC_GRACE + 100;
+    reclaim(p, p->rados);
+    reclaim(p, p->local);
+    assert_int_equal(keys_of(p), 2);
+    compare_all(p);
+}
+
+/* The deletion is old when the first round finds it, and stays until the last one. */
+static void test_an_old_deletion_goes_with_the_last_row_under_it(void **state) {
+    struct pair *p = *state;
+    set_gc_grace(p);
+    write_large(p);
+    p->now += GC_GRACE + 100;
+    reclaim(p, p->rados);
+    assert_int_equal(keys_of(p), 2);
+    reclaim(p, p->local);
+    compare_all(p);
+}
+
+struct count {
+    int records, dropped, end_after;
+};
+static int count_record(void *arg) {
+    struct count *c = arg;
+    return ++c->records == c->end_after ? 7 : 0;
+}
+static void count_dropped(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
+    (void)key, (void)value, (void)covered_ts, (void)expired;
+    ((struct count *)arg)->dropped++;
+}
+
+static int pass_of(struct pair *p, struct eng *eng, int64_t now, struct count *count) {
+    const struct store_reclaim r = {.table = p->table,
+                                    .now_seconds = now,
+                                    .before_seconds = now - GC_GRACE,
+                                    .period_seconds = 100,
+                                    .visited = count_record,
+                                    .dropped = count_dropped,
+                                    .arg = count};
+    return reclaim_table(store_rados(eng), &r, &p->e);
+}
+
+/* Writes a row that has expired at the time of the passes. */
+static void write_expired(struct pair *p, uint32_t number) {
+    struct eng_part part = part_of(p, number);
+    struct eng_row row;
+    uint64_t seq;
+    struct eng_batch *b = eng_batch_new(p->rados);
+    eng_row_init(&row, ENG_ROW, slice_str("a"));
+    row.live_ts = row.live_ttl = 1;
+    row.live_expiry = p->now;
+    assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+    assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+    eng_batch_free(b);
+}
+
+/* By whichever clock: also by one that is behind that of the last visitor by more than the period. */
+static void test_a_shard_is_visited_by_one_server_in_a_period(void **state) {
+    static const struct {
+        bool by_other;
+        int at, dropped;
+    } visits[] = {{false, 0, 1}, {true, 50, 0}, {true, 99, 0}, {true, 100, 1}, {false, 150, 0},
+                  {false, 20, 0}, {false, 0, 1}, {true, 200, 1}};
+    struct pair *p = *state;
+    int64_t now = p->now + GC_GRACE + 1000;
+    for (size_t i = 0; i < ARRAY_LEN(visits); i++) {
+        struct count c = {0};
+        write_expired(p, 1);
+        assert_int_equal(pass_of(p, visits[i].by_other ? p->other : p->rados, now + visits[i].at, &c), 0);
+        assert_int_equal(c.dropped, visits[i].dropped);
+    }
+}
+
+/* While a pass visits a partition, a client deletes it, time passes, and another server removes rows and deletion. */
+struct overtaking {
+    struct pair *p;
+    uint32_t partition;
+    int at, n;
+};
+
+static int overtake(void *arg) {
+    struct overtaking *o = arg;
+    struct pair *p = o->p;
+    if (++o->n != o->at) return 0;
+    struct eng_part part = part_of(p, o->partition);
+    for (int k = 0; k < 2; k++) {
+        uint64_t seq;
+        struct eng_batch *b = eng_batch_new(engine_at(p, k));
+        assert_int_equal(eng_batch_delete_partition(b, &part, 100, p->now, NULL, &p->e), 0);
+        assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+        eng_batch_free(b);
+    }
+    p->now += GC_GRACE + 100;
+    for (int i = 0; i < 2; i++) reclaim(p, p->other);
+    reclaim(p, p->local);
+    return 0;
+}
+
+static void drop_nothing(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
+    (void)arg, (void)key, (void)value, (void)covered_ts, (void)expired;
+}
+
+/* At each step of the pass. Marks are younger than what the clock of this test calls old. */
+static void test_a_pass_that_is_overtaken_brings_nothing_back(void **state) {
+    enum { ROWS = 2, STEPS = 7 };
+    struct pair *p = *state;
+    p->now -= 1000000;
+    set_gc_grace(p);
+    for (int at = 1; at <= STEPS; at++) {
+        struct overtaking o = {.p = p, .partition = (uint32_t)at, .at = at};
+        struct eng_part part = part_of(p, o.partition);
+        for (int i = 0; i < 4 * ROWS; i++) {
+            struct eng_row row;
+            uint64_t seq;
+            struct eng_batch *b = eng_batch_new(engine_at(p, i % 2));
+            eng_row_init(&row, ENG_ROW, slice_str(i / 4 ? "b" : "a"));
+            row.live_ts = 1 + i % 4 / 2;
+            assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+            assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+            eng_batch_free(b);
+        }
+        const struct store_reclaim r = {.table = p->table,
+                                        .now_seconds = p->now,
+                                        .before_seconds = p->now - GC_GRACE,
+                                        .visited = overtake,
+                                        .dropped = drop_nothing,
+                                        .arg = &o};
+        assert_int_equal(reclaim_table(store_rados(p->rados), &r, &p->e), 0);
+        assert_true(o.n >= at || at == STEPS);
+        if (o.n >= at) compare_all(p);
+    }
+}
+
+static void test_a_pass_ends_when_it_is_told(void **state) {
+    struct pair *p = *state;
+    struct count c = {.end_after = 5};
+    for (uint32_t i = 0; i < 20; i++) write_expired(p, i);
+    assert_int_equal(pass_of(p, p->rados, p->now + GC_GRACE + 1000, &c), 7);
+    assert_int_equal(c.records, 5);
+    assert_in_range(c.dropped, 1, 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
@@ -566,6 +950,15 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_damage_of_a_shard_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_halves_and_wholes_that_do_not_fit_are_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_found_beside_writers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reclaiming_gives_space_back_and_changes_no_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reclaiming_beside_writers_loses_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tombstones_stay_while_an_older_batch_is_in_the_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_expires_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_brings_nothing_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_shard_is_visited_by_one_server_in_a_period, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pass_ends_when_it_is_told, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,38 @@
+/* Reclaiming: a pass over a table that removes data that is dead and old enough, and combines what
+ * rows were written in. Any number of stores may run it at the same time, beside writers and readers.
+ *
+ * Life of a pass: it goes through the table's shards. A shard keeps the time of its last visit:
+ *
+ *   key [01]['p']: [u64 seconds]
+ *
+ * The pass claims a shard by writing the present time there, on condition that the earlier one is as it
+ * was read, and leaves out a shard that was visited lately. So one of the stores visits it. One that
+ * dies on its way leaves dead data until the next visit; two that visit one shard at once only do
+ * more work. A scan goes through the shard's keys and finds partitions with something to do. Each of those
+ * is visited in rounds: a round reads it and writes what changes in one operation.
+ *
+ * Q12. A round reads the partition's mark of removals before it reads operands, and writes on the
+ *      condition that the mark is unchanged. So every operand that it combines or removes is still
+ *      there, and every deletion by which it judged a row, too. Operands that are appended meanwhile
+ *      stay, because a round removes only operands that it has read.
+ * Q13. A deletion of a range or a partition is removed by a round that has read the whole partition,
+ *      in the operation that removes the last rows under it.
+ * Q14. A tombstone is removed only when no write that it should cover can still arrive. It is older
+ *      than gc_grace; older than IN_FLIGHT_S, which is longer than a write takes with all its
+ *      time-outs, and than the clocks of servers differ; and older than the oldest batch in the log of
+ *      batches, which may be replayed at any time. A later batch finds the tombstones already gone
+ *      only if it is younger by gc_grace. As in Cassandra, a write with a lower timestamp that is
+ *      applied later than gc_grace after a deletion shows again: one that a client sends with a
+ *      timestamp of its own, or a server that was stopped for so long.
+ * Q15. A partition's own keys go when it has no operands and its mark is as old as a tombstone must be.
+ *      As long as the mark stays the same, nothing was removed; so the partition has been empty since,
+ *      its ballot is as old, and whoever has seen the partition with another mark, or without one, has
+ *      long ended. A later reader or writer finds a partition that never was.
+ */
+#pragma once
+
+#include "engine/rados/rados.h"
+#include "engine/store.h"
+
+/* Does what store_ops.reclaim promises (engine/store.h). */
+int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e) MUST_CHECK;
