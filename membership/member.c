@@ -88,3 +88,11 @@ bool member_same_but_beat(struct slice a, struct slice b) {
     return a.n >= DESCRIPTION && b.n >= DESCRIPTION &&
            slice_eq(slice_of(a.p + DESCRIPTION, a.n - DESCRIPTION), slice_of(b.p + DESCRIPTION, b.n - DESCRIPTION));
 }
+
+bool member_is_reachable(const struct member *m, const struct member_client *client) {
+    struct ip_address a;
+    uint16_t port = client->with_tls ? m->tls_port : m->port;
+    if (!port || !ip_address_parse(m->address, &a) || a.n != client->address.n) return false;
+    bool same_address = memcmp(a.bytes, client->address.bytes, a.n) == 0;
+    return client->knows_ports ? !same_address || port != client->port : !same_address && port == client->port;
+}

@@ -18,6 +18,18 @@ struct member {
     char datacenter[MEMBER_NAME], rack[MEMBER_NAME], release_version[MEMBER_VERSION];
 };
 
+/* How a client has reached a server, from which follows which others it can reach. */
+struct member_client {
+    struct ip_address address; /* that it connected to */
+    uint16_t port;
+    bool with_tls;
+    bool knows_ports; /* it learns a server's port, too, as from Cassandra 4 on; others use their own for all */
+};
+/* Whether the client can tell the server from the one that it is connected to, and reach it: the
+ * server is of the same address family, and if the client does not know ports it has another address
+ * and the same port. */
+bool member_is_reachable(const struct member *m, const struct member_client *client);
+
 /* Sets the host id: a name-based UUID of the cluster's name, the address and the ports. */
 void member_set_host_id(struct member *m, const char *cluster_name);
 /* The tokens of a host id, ascending. Every server computes the same ones, so that drivers see one

@@ -224,42 +224,43 @@ struct member_change {
     struct np_task task;
     struct np_loop *loop;
     enum member_event event;
-    struct ip_address address;
-    uint16_t port, tls_port, own_tls_port;
+    struct member member;
+    uint16_t own_tls_port;
+    bool knows_ports;
 };
 
-/* A client gets the events of servers of its own address family, which system.peers shows it. Most
- * drivers know a server by its address alone, so a client hears nothing of a server at the address
- * at which it has reached this one. */
+/* A client gets the events of the servers that system.peers shows it. */
 static void send_member_change(struct np_task *x, bool ended) {
     struct member_change *m = (struct member_change *)x;
     bool moves = m->event == MEMBER_NEW || m->event == MEMBER_REMOVED;
     unsigned wanted = moves ? NP_EVENT_TOPOLOGY : NP_EVENT_STATUS;
-    for (struct np_conn *c = ended ? NULL : m->loop->conns; c; c = c->next) {
-        struct ip_address own;
-        bool other = ip_address_parse(c->session.local_address, &own) && own.n == m->address.n &&
-                     memcmp(own.bytes, m->address.bytes, own.n) != 0;
-        bool with_tls = m->own_tls_port && c->session.local_port == m->own_tls_port;
-        if (c->state == NP_CONN_READY && c->events & wanted && other && npi_conn_unsent(c) < NP_OUT_MAX)
-            np_event_member(npi_conn_out(c), c->version, m->event, &m->address,
-                            with_tls ? m->tls_port : m->port);
+    struct ip_address address;
+    bool sends = !ended && ip_address_parse(m->member.address, &address);
+    for (struct np_conn *c = sends ? m->loop->conns : NULL; c; c = c->next) {
+        struct member_client client = {.port = c->session.local_port,
+                                       .with_tls = m->own_tls_port && c->session.local_port == m->own_tls_port,
+                                       .knows_ports = m->knows_ports};
+        if (c->state != NP_CONN_READY || !(c->events & wanted) || npi_conn_unsent(c) >= NP_OUT_MAX) continue;
+        if (ip_address_parse(c->session.local_address, &client.address) && member_is_reachable(&m->member, &client))
+            np_event_member(npi_conn_out(c), c->version, m->event, &address,
+                            client.with_tls ? m->member.tls_port : m->member.port);
     }
     free(m);
 }
 
 void np_front_tell_member(struct np_front *f, enum member_event event, const struct member *of) {
-    struct ip_address address;
-    if (!ip_address_parse(of->address, &address)) return;
+    const struct schema *schema = catalog_schema(f->o.catalog);
+    bool knows_ports = schema_table_any(schema, "system", "peers_v2") != NULL;
+    schema_unref(schema);
     for (unsigned i = 0; i < f->n_loops; i++) {
         struct member_change *m = malloc(sizeof(*m));
         if (!m) return;
         *m = (struct member_change){.task.done = send_member_change,
                                     .loop = &f->loops[i],
                                     .event = event,
-                                    .address = address,
-                                    .port = of->port,
-                                    .tls_port = of->tls_port,
-                                    .own_tls_port = f->tls_port};
+                                    .member = *of,
+                                    .own_tls_port = f->tls_port,
+                                    .knows_ports = knows_ports};
         npi_inbox_give(&f->loops[i].inbox, &m->task);
     }
 }

@@ -243,24 +243,19 @@ static int emit_member(struct row_out *ro, const struct member *m, bool with_tls
     return row_out_emit(ro);
 }
 
-/* The other servers on the store that are alive. A client with TLS gets their ports with TLS. From
- * system.peers drivers learn addresses only: they ask each one at the port at which they reached this
- * server. So a server at another port, or at this one's address, is in peers_v2 alone. */
+/* The other servers on the store that are alive. A client with TLS gets their ports with TLS. A table
+ * without ports shows those that a client reaches by their address. */
 static int yield_members(struct row_out *ro, struct membership *membership) {
     const struct member_list *l = membership_list(membership);
     const struct member *self = &l->items[l->self];
-    bool with_tls = self->tls_port && ro->ctx->local_port == self->tls_port;
-    bool with_ports = strcmp(ro->table->name, "peers_v2") == 0;
-    uint16_t own_port = with_tls ? self->tls_port : self->port;
-    struct ip_address own, a;
+    struct member_client client = {.with_tls = self->tls_port && ro->ctx->local_port == self->tls_port,
+                                   .knows_ports = schema_column_find(ro->table, "native_port") != NULL,
+                                   .port = ro->ctx->local_port ? ro->ctx->local_port : self->port};
     int rc = 0;
-    bool known = ip_address_parse(address_of(ro), &own);
-    for (uint32_t i = 0; i < l->n && rc == 0; i++) {
-        const struct member *m = &l->items[i];
-        bool in_family = known && ip_address_parse(m->address, &a) && a.n == own.n;
-        bool found = with_ports || ((with_tls ? m->tls_port : m->port) == own_port && memcmp(a.bytes, own.bytes, own.n));
-        if (i != l->self && in_family && found) rc = emit_member(ro, m, with_tls);
-    }
+    if (!ip_address_parse(address_of(ro), &client.address)) client.address.n = 0;
+    for (uint32_t i = 0; i < l->n && rc == 0; i++)
+        if (i != l->self && member_is_reachable(&l->items[i], &client))
+            rc = emit_member(ro, &l->items[i], client.with_tls);
     membership_unref(l);
     return rc;
 }

@@ -356,6 +356,31 @@ static void test_tokens_are_the_same_everywhere_and_no_two_servers_share_one(voi
     (void)w;
 }
 
+static void test_a_client_is_told_of_the_servers_that_it_can_reach(void **state) {
+    (void)state;
+    static const struct {
+        const char *own, *address;
+        uint16_t own_port, port, tls_port;
+        bool with_tls, reachable, with_ports; /* with_ports: reachable by a client that knows ports */
+    } rows[] = {{"10.0.0.1", "10.0.0.2", 9042, 9042, 9142, false, true, true},
+                {"10.0.0.1", "10.0.0.2", 9042, 9043, 0, false, false, true},
+                {"127.0.0.1", "127.0.0.1", 9042, 9043, 0, false, false, true},
+                {"10.0.0.1", "10.0.0.1", 9042, 9042, 0, false, false, false},
+                {"10.0.0.1", "::2", 9042, 9042, 0, false, false, false},
+                {"::1", "::2", 9042, 9042, 0, false, true, true},
+                {"10.0.0.1", "10.0.0.2", 9142, 9042, 9142, true, true, true},
+                {"10.0.0.1", "10.0.0.2", 9142, 9042, 0, true, false, false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct member m = {.port = rows[i].port, .tls_port = rows[i].tls_port};
+        struct member_client c = {.port = rows[i].own_port, .with_tls = rows[i].with_tls};
+        snprintf(m.address, sizeof(m.address), "%s", rows[i].address);
+        assert_true(ip_address_parse(rows[i].own, &c.address));
+        assert_int_equal(member_is_reachable(&m, &c), rows[i].reachable);
+        c.knows_ports = true;
+        assert_int_equal(member_is_reachable(&m, &c), rows[i].with_ports);
+    }
+}
+
 static void test_a_record_that_is_damaged_is_no_server(void **state) {
     struct world *w = *state;
     assert_int_equal(eng_meta_put(w->machines[0].eng, slice_str("membership/of/nonsense"), slice_str("x"), &w->e), 0);
@@ -380,6 +405,7 @@ int main(void) {
         TEST(test_a_leader_that_was_stopped_does_not_lead),
         TEST(test_of_a_renewal_and_a_take_over_that_meet_one_fails),
         TEST(test_tokens_are_the_same_everywhere_and_no_two_servers_share_one),
+        TEST(test_a_client_is_told_of_the_servers_that_it_can_reach),
         TEST(test_a_record_that_is_damaged_is_no_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
