@@ -69,6 +69,10 @@ def fill(session):
     session.execute("DELETE FROM m.wide USING TIMESTAMP 20000 WHERE p = 'p3' AND c = 'c0003'")
     session.execute("DELETE v FROM m.wide USING TIMESTAMP 20000 WHERE p = 'p4' AND c = 'c0004'")
     session.execute("DELETE s FROM m.wide USING TIMESTAMP 20000 WHERE p = 'p5'")
+    remove = session.prepare("DELETE FROM m.wide USING TIMESTAMP ? WHERE p = 'p7' AND c > ? AND c < ?")
+    for future in [session.execute_async(remove, (20000 + i, f"c{i:04}a", f"c{i:04}z")) for i in range(400)]:
+        future.result()
+    session.execute("SELECT v FROM m.wide WHERE p = 'p7' AND c = 'c0007'")  # a local store keeps so many deletions in another form from now on
     assert session.execute("INSERT INTO m.wide (p, c, v) VALUES ('conditional', 'c', 'v') IF NOT EXISTS").one().applied
     create_table(session, "m", "counts", "p int PRIMARY KEY, n counter")
     session.execute("UPDATE m.counts SET n = n + 41 WHERE p = 1")
@@ -103,7 +107,7 @@ def compare(server, expected):
 
 def check_deletions(session):
     """What is older than a deletion stays hidden, as the deletions were moved, too; conditions and counters go on."""
-    for p, c in (("p1", "c0001"), ("p2", "c0101"), ("p3", "c0003")):
+    for p, c in (("p1", "c0001"), ("p2", "c0101"), ("p3", "c0003"), ("p7", "c0003b"), ("p7", "c0399b")):
         session.execute("INSERT INTO m.wide (p, c, v) VALUES (%s, %s, 'late') USING TIMESTAMP 19999", (p, c))
         assert not session.execute("SELECT v FROM m.wide WHERE p = %s AND c = %s", (p, c)).one(), (p, c)
     assert not session.execute("INSERT INTO m.wide (p, c, v) VALUES ('conditional', 'c', 'w') IF NOT EXISTS").one().applied

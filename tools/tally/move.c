@@ -55,7 +55,7 @@ struct moved_table {
     const char *name; /* with its keyspace */
     bool done;
     struct sums copied; /* up to the checkpoint, then up to the end */
-    struct slice at;    /* the checkpoint's key; empty: the table has not begun */
+    struct slice at;    /* the checkpoint's place; empty: the table has not begun */
 };
 
 struct keyspace {
@@ -289,14 +289,14 @@ static void adder_fini(struct adder *a) {
     buf_fini(&a->form);
 }
 
-static int add_up(void *arg, struct slice key, struct slice value, struct err *e) {
+static int add_up(void *arg, const struct eng_record *r, struct err *e) {
     struct adder *a = arg;
     struct eng_row row;
     arena_reset(&a->cells);
     buf_clear(&a->form, SIZE_MAX);
     eng_row_init(&row, ENG_ROW, slice_of("", 0));
-    if (eng_row_decode(value, &a->cells, &row, e)) return -1;
-    buf_put_slice(&a->form, key);
+    if (eng_row_decode(r->value, &a->cells, &row, e)) return -1;
+    buf_put_slice(&a->form, r->key);
     eng_row_encode(&row, &a->form);
     if (buf_failed(&a->form)) return err_nomem(e);
     a->sums->records++;
@@ -310,7 +310,7 @@ struct copier {
     struct moved_table *table;
     struct eng_batch *batch;
     struct adder adder;
-    struct buf last;         /* the key of the last record */
+    struct buf last;         /* the place of the last record */
     uint64_t checkpoint;     /* bytes of the table at the last one */
 };
 
@@ -345,21 +345,22 @@ static int flush(struct copier *c, bool done, struct err *e) {
     if (!eng_batch_empty(c->batch) &&
         (eng_batch_commit(c->batch, &seq, e) || (is_due && eng_wait_durable(c->m->to.eng, seq, e))))
         return -1;
+    if (is_due && put_checkpoint(c, done, e)) return -1;
     show_progress(c->m, c->table, done);
-    return is_due ? put_checkpoint(c, done, e) : 0;
+    return 0;
 }
 
-static int copy_record(void *arg, struct slice key, struct slice value, struct err *e) {
+static int copy_record(void *arg, const struct eng_record *r, struct err *e) {
     struct copier *c = arg;
-    if (slice_eq(key, buf_slice(&c->last))) return 0; /* the checkpoint's, which is there */
+    if (slice_eq(r->at, buf_slice(&c->last))) return 0; /* the checkpoint's, which is there */
     uint64_t before = c->table->copied.bytes;
-    if (add_up(&c->adder, key, value, e)) return -1;
+    if (add_up(&c->adder, r, e)) return -1;
     c->m->bytes += c->table->copied.bytes - before;
     buf_clear(&c->last, SIZE_MAX);
-    buf_put_slice(&c->last, key);
+    buf_put_slice(&c->last, r->at);
     if (buf_failed(&c->last)) return err_nomem(e);
     eng_batch_savepoint(c->batch); /* a group of its own: records need not be written together */
-    int rc = eng_batch_record(c->batch, c->table->storage, key, value, e);
+    int rc = eng_batch_record(c->batch, c->table->storage, r, e);
     eng_batch_release(c->batch);
     return rc ? -1 : eng_batch_bytes(c->batch) >= BATCH_BYTES ? flush(c, false, e) : 0;
 }
