@@ -66,13 +66,14 @@ static int setup(void **state) {
     struct world *w = calloc(1, sizeof(*w));
     struct eng_options o = {.durability = ENG_NONE, .clock = &clock_real, .shared = true};
     now_us = INT64_C(6000000) * S;
-    snprintf(w->folder, sizeof(w->folder), "/tmp/fleet.XXXXXX");
-    assert_non_null(mkdtemp(w->folder));
+    char folder[] = "/tmp/fleet.XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    memcpy(w->folder, folder, sizeof(folder));
     for (int i = 0; i < SERVERS; i++) {
         if (i) o.shared = false;
         o.beside = i ? w->servers[0].eng : NULL;
         if (!(w->servers[i].eng = eng_open(&o, &w->e))) fail_msg("%s", w->e.text);
-        snprintf(w->servers[i].file, sizeof(w->servers[i].file), "%s/ledger.%d", w->folder, i);
+        snprintf(w->servers[i].file, sizeof(w->servers[i].file), "%s/ledger.%d", folder, i);
     }
     *state = w;
     return 0;
