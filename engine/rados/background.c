@@ -5,8 +5,8 @@
 #include "engine/rados/background.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/jobs.h"
+#include "engine/rados/move.h"
 #include "engine/rados/read.h"
-#include "engine/rados/split.h"
 
 enum {
     REPLAY_EVERY_US = 10000000,
@@ -14,7 +14,7 @@ enum {
 };
 
 static void run_split(struct rados *s, struct shard *sh) {
-    int rc = split_shard(s, sh);
+    int rc = move_relieve(s, sh);
     if (rc < 0) log_warn("the split of %s has failed and is tried again later: %s", sh->name, strerror(-rc));
     atomic_store(&sh->stays_whole, !atomic_load(&sh->split));
     atomic_store(&sh->will_split, false);

@@ -1,5 +1,5 @@
-/* The store's thread: splits shards that are full, folds records of many operands, and applies the
- * batches that stores which died have left in the log. */
+/* The store's thread: splits shards that are full, moves rows of wide partitions out of them, folds
+ * records of many operands, and applies the batches that stores which died have left in the log. */
 #pragma once
 
 #include "engine/rados/rados.h"

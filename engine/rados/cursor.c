@@ -2,8 +2,22 @@
 
 #include "engine/rados/cursor.h"
 #include "engine/rados/jobs.h"
+#include "engine/rados/pieces.h"
 
-enum { PAGE_SMALL = 128, CHUNK = 32 << 10, FOLD_OPERANDS = 8 };
+enum {
+    PAGE_SMALL = 128,
+    CHUNK = 32 << 10,
+    FOLD_OPERANDS = 8,
+    TRIES = 16, /* of a page of a wide partition, while its rows are moved */
+};
+
+/* The next page begins in the partition with that prefix; empty: in none, or in one that is unknown. */
+static void enter(struct cursor *c, struct slice prefix) {
+    if (prefix.n && slice_eq(prefix, buf_slice(&c->part))) return;
+    buf_clear(&c->part, SIZE_MAX);
+    buf_put_slice(&c->part, prefix);
+    c->has_moment = false;
+}
 
 /* The next page begins with the record, which lies in the part of a table that begins with key. */
 static int start_at(struct cursor *c, struct slice key) {
@@ -15,7 +29,8 @@ static int start_at(struct cursor *c, struct slice key) {
     buf_u8(&c->start, 0);
     memcpy(token, key.p + ENGI_KEY_TOKEN, n < sizeof(token) ? n : sizeof(token));
     c->position = load_u64(token);
-    return buf_failed(&c->start) ? -ENOMEM : 0;
+    enter(c, slice_of(key.p, engi_prefix_len(key)));
+    return buf_failed(&c->start) || buf_failed(&c->part) ? -ENOMEM : 0;
 }
 
 /* The next page begins behind a key of the same shard. */
@@ -47,28 +62,37 @@ static const char *string_of(struct cursor *c, struct slice prefix, const char *
     return (const char *)arena_take(&c->page, &b).p;
 }
 
-/* Goes on with a partition as of its moment. */
-static int apply_moment(struct cursor *c) {
-    struct slice mark = fetch_partition_value(&c->f.pairs[1], OMAP_REMOVALS);
-    if (c->f.shard != c->shard || !slice_eq(mark, buf_slice(&c->mark))) return -EAGAIN;
-    fetch_as_of(&c->f.pairs[0], &c->moment, &c->f.head);
-    return 0;
+static struct slice own_value(const struct omap_pairs *pairs, enum omap_partition_key what) {
+    struct slice value = fetch_partition_value(pairs, what);
+    return value.p ? value : slice_of("", 0);
 }
 
-/* The operation that was read last is the moment of a partition, whose own keys are among its keys. */
-static int keep_moment(struct cursor *c, struct slice prefix) {
-    struct slice mark = fetch_partition_value(&c->f.pairs[1], OMAP_REMOVALS);
-    if (!mark.p) mark = fetch_partition_value(&c->f.pairs[0], OMAP_REMOVALS);
+/* The operation that was read last is the moment of the partition in which the next page begins, and
+ * whose own keys are among the pairs. */
+static int keep_moment(struct cursor *c, const struct omap_pairs *pairs) {
     arena_reset(&c->moment_arena);
     c->shard = c->f.shard;
     c->moment = c->f.head;
     c->moment.counters = ARENA_ARRAY(&c->moment_arena, c->f.head.n_counters + 1, struct shard_counter);
-    buf_clear(&c->part, SIZE_MAX);
     buf_clear(&c->mark, SIZE_MAX);
-    buf_put_slice(&c->part, prefix);
-    if (mark.p) buf_put_slice(&c->mark, mark);
-    if (!c->moment.counters || buf_failed(&c->part) || buf_failed(&c->mark)) return -ENOMEM;
+    buf_clear(&c->pieces, SIZE_MAX);
+    buf_put_slice(&c->mark, own_value(pairs, OMAP_REMOVALS));
+    buf_put_slice(&c->pieces, own_value(pairs, OMAP_PIECES));
+    if (!c->moment.counters || buf_failed(&c->mark) || buf_failed(&c->pieces)) return -ENOMEM;
     memcpy(c->moment.counters, c->f.head.counters, c->f.head.n_counters * sizeof(struct shard_counter));
+    c->has_moment = true;
+    return 0;
+}
+
+/* Goes on with a partition as of its moment. That of a wide partition passes when its rows are moved; then
+ * it goes on as of now. */
+static int apply_moment(struct cursor *c) {
+    const struct omap_pairs *own = &c->f.pairs[1];
+    struct slice pieces = own_value(own, OMAP_PIECES);
+    bool passed = c->f.shard != c->shard || !slice_eq(own_value(own, OMAP_REMOVALS), buf_slice(&c->mark)) ||
+                  !slice_eq(pieces, buf_slice(&c->pieces));
+    if (passed) return pieces.n ? keep_moment(c, own) : -EAGAIN;
+    fetch_as_of(&c->f.pairs[0], &c->moment, &c->f.head);
     return 0;
 }
 
@@ -76,7 +100,6 @@ static int keep_moment(struct cursor *c, struct slice prefix) {
 static int next_shard(struct cursor *c) {
     uint8_t key[ENGI_KEY_LENGTH];
     uint64_t last = c->f.shard ? shard_last(&c->f.shard->id) : ~(uint64_t)0;
-    buf_clear(&c->part, SIZE_MAX);
     c->ended = c->prefix.p || last == ~(uint64_t)0;
     if (c->ended) return 0;
     store_u32(key, c->table);
@@ -97,10 +120,12 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
         const char *begin = string_of(c, last_part, "");
         if (!begin) return -ENOMEM;
         while (p->n && slice_cmp(p->items[p->n - 1].key, slice_str(begin)) > 0) p->n--;
-        buf_clear(&c->part, SIZE_MAX);
         return start_at(c, last_part) < 0 ? -ENOMEM : 1;
     }
-    if (!slice_eq(buf_slice(&c->part), last_part) && keep_moment(c, last_part) < 0) return -ENOMEM;
+    /* Of a partition that begins in the page its own keys are in the page, too. */
+    const struct omap_pairs *own = &c->f.pairs[slice_eq(buf_slice(&c->part), last_part) ? 1 : 0];
+    enter(c, last_part);
+    if (buf_failed(&c->part) || (!c->has_moment && keep_moment(c, own) < 0)) return -ENOMEM;
     size_t n = p->n;
     while (n && slice_eq(omap_key_record_part(p->items[n - 1].key), record)) n--;
     if (!n) return start_behind(c, last);
@@ -111,34 +136,91 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
 /* Reads the keys behind the start. */
 static int read_on(struct cursor *c) {
     const char *within = c->prefix.p ? string_of(c, c->prefix, "") : "";
-    struct slice part = c->part.n ? buf_slice(&c->part) : c->prefix;
-    const char *own = part.p ? string_of(c, part, OMAP_PARTITION_KEYS) : NULL;
+    const char *own = c->part.n ? string_of(c, buf_slice(&c->part), OMAP_PARTITION_KEYS) : NULL;
     struct fetch_part parts[2] = {{(const char *)c->start.p, within, c->small ? PAGE_SMALL : OMAP_READ_MAX},
-                                  {own, own, 2}};
-    c->small = false;
-    if (!within || (part.p && !own)) return -ENOMEM;
+                                  {own, own, OMAP_PARTITION_KEYS_MAX}};
+    if (!within || (c->part.n && !own)) return -ENOMEM;
     return fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f);
 }
 
-static int next_page(struct cursor *c) {
+static void cut_at(struct omap_pairs *pairs, struct slice key) {
+    while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, key) >= 0) pairs->n--;
+}
+
+/* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
+static int take_wide(struct cursor *c, struct slice pieces, bool *more) {
+    struct omap_pairs *got = &c->f.pairs[0];
+    struct fetch_part part = {(const char *)c->start.p, "", c->small ? PAGE_SMALL : OMAP_READ_MAX};
+    const char *end = string_of(c, buf_slice(&c->part), "\xff");
+    size_t n = got->n;
+    if (!end) return -ENOMEM;
+    cut_at(got, slice_str(end));
+    *more = *more && got->n == n;
+    return pieces_add(c->s, buf_slice(&c->part), pieces, &part, &c->page, got, more);
+}
+
+/* Ends the page in front of the first wide partition that begins in it. 1: there is one, and the next page
+ * begins there. */
+static int stop_at_wide(struct cursor *c) {
+    struct omap_pairs *got = &c->f.pairs[0];
+    struct slice prefix;
+    size_t i = 0;
+    while (i < got->n && omap_key_of_partition(got->items[i].key) != OMAP_PIECES) i++;
+    if (i == got->n) return 0;
+    if (partition_of(c, got->items[i].key, &prefix) < 0) return -EBADMSG;
+    const char *begin = string_of(c, prefix, "");
+    if (!begin) return -ENOMEM;
+    cut_at(got, slice_str(begin));
+    return start_at(c, prefix) < 0 ? -ENOMEM : 1;
+}
+
+/* No more keys are in a wide partition: the next page begins behind it. */
+static int leave_wide(struct cursor *c) {
+    const char *end = string_of(c, buf_slice(&c->part), "\xff");
+    c->ended = c->prefix.p != NULL;
+    enter(c, slice_of("", 0));
+    return end ? start_behind(c, slice_str(end)) : -ENOMEM;
+}
+
+/* Reads a page; one that consists of operands of one record goes on until it has all of them. */
+static int read_page(struct cursor *c) {
     struct slice first = {0};
     int rc = 0;
-    arena_reset(&c->page);
-    c->pairs.n = c->records.n = c->at = 0;
     while (rc == 0) {
         if ((rc = read_on(c)) < 0) return rc;
-        const struct omap_pairs *got = &c->f.pairs[0];
+        struct omap_pairs *got = &c->f.pairs[0];
+        struct slice pieces = own_value(&c->f.pairs[1], OMAP_PIECES);
+        bool more = c->f.shard && c->f.more[0] && got->n, stops = false;
+        if (c->has_moment && c->f.shard) rc = apply_moment(c);
+        if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &more);
+        else if (rc == 0) stops = (rc = stop_at_wide(c)) == 1;
         struct slice last = got->n ? got->items[got->n - 1].key : first;
-        bool more = c->f.shard && c->f.more[0] && got->n;
         if (!first.p && got->n) first = got->items[0].key;
-        if (c->part.n && c->f.shard && (rc = apply_moment(c)) < 0) return rc;
-        if ((rc = fetch_append(&c->pairs, got)) < 0) return rc;
-        if (!more) {
-            rc = next_shard(c);
-            break;
-        }
+        if (rc < 0 || (rc = fetch_append(&c->pairs, got)) < 0) return rc;
+        if (stops) return 0;
+        if (!more) return pieces.n ? leave_wide(c) : next_shard(c);
         rc = cut_page(c, first, last);
     }
+    return rc < 0 ? rc : 0;
+}
+
+static int next_page(struct cursor *c) {
+    int rc = -EAGAIN;
+    buf_clear(&c->begin, SIZE_MAX);
+    buf_put_slice(&c->begin, buf_slice(&c->start));
+    if (buf_failed(&c->begin)) return -ENOMEM;
+    for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
+        arena_reset(&c->page);
+        c->pairs.n = c->records.n = c->at = 0;
+        rc = read_page(c);
+        if (rc != -EAGAIN) break;
+        if (!fetch_partition_value(&c->f.pairs[1], OMAP_PIECES).p) break;
+        /* Rows of a wide partition are being moved: the page begins again, as of now. */
+        buf_clear(&c->start, SIZE_MAX);
+        buf_put_slice(&c->start, buf_slice(&c->begin));
+        c->has_moment = false;
+    }
+    c->small = false;
     return rc < 0 ? rc : records_of(c->s, c->table, &c->pairs, &c->page, &c->records);
 }
 
@@ -149,7 +231,9 @@ void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice
     arena_init(&c->moment_arena, 1 << 10, 0);
     buf_init(&c->start, 0);
     buf_init(&c->part, 0);
+    buf_init(&c->begin, 0);
     buf_init(&c->mark, 0);
+    buf_init(&c->pieces, 0);
     if (start_at(c, lower) < 0) c->start.failed = true;
 }
 
@@ -160,7 +244,9 @@ void cursor_fini(struct cursor *c) {
     buf_fini(&c->start);
     omap_pairs_fini(&c->pairs);
     buf_fini(&c->part);
+    buf_fini(&c->begin);
     buf_fini(&c->mark);
+    buf_fini(&c->pieces);
 }
 
 static int page_error(const struct cursor *c, int rc, struct err *e) {
@@ -197,11 +283,7 @@ int cursor_next(struct cursor *c, const struct record **out, struct err *e) {
 }
 
 int cursor_seek(struct cursor *c, struct slice key, const struct record **out, struct err *e) {
-    struct slice prefix = slice_of(key.p, engi_prefix_len(key));
     while (c->at < c->records.n && slice_cmp(c->records.items[c->at].key, key) < 0) c->at++;
-    if (c->at == c->records.n && !c->ended) {
-        if (!slice_eq(prefix, buf_slice(&c->part))) buf_clear(&c->part, SIZE_MAX);
-        if (is_behind(c, key) && start_at(c, key) < 0) return err_nomem(e);
-    }
+    if (c->at == c->records.n && !c->ended && is_behind(c, key) && start_at(c, key) < 0) return err_nomem(e);
     return cursor_next(c, out, e);
 }

@@ -1,6 +1,7 @@
 /* A cursor over records in key order, of one partition or of the partitions of a range. It goes
  * forward only. It sees each partition as it was at one moment: the one at which the cursor first
- * read of it. */
+ * read of it. Of a wide partition (engine/rados/pieces.h) it may see later rows as of a later moment,
+ * if rows were moved meanwhile; those of one page are still of one moment. */
 #pragma once
 
 #include "engine/rados/fetch.h"
@@ -16,15 +17,17 @@ struct cursor {
     struct omap_pairs pairs;
     struct records records;
     size_t at;
+    struct buf begin;     /* where it began, as start */
     struct buf start;     /* the next page begins behind this key of an object, a C string, */
     uint64_t position;    /* which lies here */
     bool ended;           /* there is no next page */
-    /* The partition that the next page goes on with, and its moment: */
-    struct buf part;      /* its prefix; empty: none */
+    struct buf part;      /* the prefix of the partition in which it lies; empty: none */
+    /* The moment of that partition: */
+    bool has_moment;
     struct shard *shard;
     struct arena moment_arena;
     struct shard_head moment;
-    struct buf mark;      /* of removals */
+    struct buf mark, pieces; /* of removals; where its rows are */
 };
 
 /* The slices stay the caller's and must live as long as the cursor. lower: where cursor_next

@@ -7,13 +7,14 @@ void fetched_fini(struct fetched *f) {
     *f = (struct fetched){0};
 }
 
-static int fetch_once(struct rados *s, const struct shard *sh, const struct fetch_part *parts, size_t n,
-                      struct arena *a, struct fetched *out) {
+int fetch_object(struct rados *s, const char *name, const struct fetch_part *parts, size_t n, struct arena *a,
+                 struct fetched *out) {
     struct omap_read r = {.pool = &s->pool};
     struct omap_pairs head = {0};
     omap_read_add(&r, "", SHARD_HEAD_PREFIX, OMAP_READ_MAX);
     for (size_t i = 0; i < n; i++) omap_read_add(&r, parts[i].start_after, parts[i].prefix, parts[i].max);
-    int rc = omap_read_run(&r, sh->name);
+    for (size_t i = 0; i < n; i++) out->pairs[i].n = 0;
+    int rc = omap_read_run(&r, name);
     if (rc == 0 && omap_read_take(&r, 0, a, &head) < 0) rc = -ENOMEM;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (omap_read_take(&r, (uint32_t)i + 1, a, &out->pairs[i]) < 0) rc = -ENOMEM;
@@ -39,7 +40,7 @@ int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch
         fetched_fini(out);
         struct shard *sh = shard_map_find(&s->shards, table, position);
         if (!sh) return -ENOMEM;
-        int rc = fetch_once(s, sh, parts, n, a, out);
+        int rc = fetch_object(s, sh->name, parts, n, a, out);
         if (rc == -ENOENT) {
             rc = absent(s, sh, &again);
             if (again) continue;
@@ -144,4 +145,25 @@ int records_of(const struct rados *s, uint32_t table, const struct omap_pairs *p
         if (rc < 0) return rc;
     }
     return 0;
+}
+
+int fetch_copy_key(const struct record *r, struct buf *out) {
+    struct omap_operand_id first, last;
+    struct slice operand = r->operands[0].key;
+    if (r->n_operands > 1) {
+        struct buf record;
+        buf_init(&record, 0);
+        int rc =
+            omap_key_read(operand, &record, &first) | omap_key_read(r->operands[r->n_operands - 1].key, &record, &last);
+        buf_fini(&record);
+        if (rc < 0) return -EBADMSG;
+        last.kind = OMAP_COMBINED;
+        last.oldest = first.oldest;
+        operand = omap_key_record_part(operand);
+        buf_put_slice(out, operand);
+        omap_key_operand(out, &last);
+    } else {
+        buf_put_slice(out, operand);
+    }
+    return buf_failed(out) ? -ENOMEM : 0;
 }

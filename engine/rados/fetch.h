@@ -23,6 +23,9 @@ struct fetched {
  * what it had. Bytes go to the arena. 0, or a negative error number. */
 int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch_part *parts, size_t n, struct arena *a,
           struct fetched *out) MUST_CHECK;
+/* Reads parts of one object, which has the head of a shard. Leaves out->shard. -ENOENT: there is none. */
+int fetch_object(struct rados *s, const char *name, const struct fetch_part *parts, size_t n, struct arena *a,
+                 struct fetched *out) MUST_CHECK;
 void fetched_fini(struct fetched *f);
 
 /* Removes the operands that were appended after a moment: that of an earlier head of the same
@@ -43,6 +46,10 @@ struct records {
 /* The records of sorted pairs; those of partitions' own keys are left out. Bytes go to the arena. */
 int records_of(const struct rados *s, uint32_t table, const struct omap_pairs *pairs, struct arena *a,
                struct records *out) MUST_CHECK;
+/* Appends the key under which an object has a copy of the record: of its one operand, or of the
+ * combination of all. It follows from the operands' keys alone, so that two copies of the same
+ * operands are the same. 0, or a negative error number. */
+int fetch_copy_key(const struct record *r, struct buf *out) MUST_CHECK;
 /* Appends pairs. The bytes stay where they are. */
 int fetch_append(struct omap_pairs *to, const struct omap_pairs *more) MUST_CHECK;
 /* The value of one of a partition's own keys among pairs; p NULL: there is none. */

@@ -35,5 +35,5 @@ struct rados {
     struct rados_job *jobs, **last_job;
     bool ends;
     struct named_watch *watch; /* NULL: none */
-    _Atomic uint64_t n_operations, n_groups, n_splits, n_folds; /* written, since it was opened */
+    _Atomic uint64_t n_operations, n_groups, n_splits, n_folds, n_moves; /* written, since it was opened */
 };

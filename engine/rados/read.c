@@ -2,12 +2,14 @@
 #include <errno.h>
 
 #include "engine/rados/jobs.h"
+#include "engine/rados/pieces.h"
 #include "engine/rados/read.h"
 #include "engine/rados/write.h"
 
 enum {
     TRIES = 16,        /* of a partition that changes while it is read in several operations */
     FOLD_OPERANDS = 8, /* a reader that meets so many operands of a record has them folded */
+    PART_KEYS = 2,     /* the parts of a read: the partition's own, its range deletions, and one for each key */
     CHUNK = 4 << 10,
 };
 
@@ -24,23 +26,27 @@ static const char *last_key(struct arena *a, const struct omap_pairs *pairs) {
     return (const char *)arena_dup(a, pairs->items[pairs->n - 1].key).p;
 }
 
-/* Reads the rest of a part as of the moment of its first operation. -EAGAIN: that is past. */
-static int read_rest(struct rados *s, struct slice prefix, const struct fetch_part *part, struct arena *a,
-                     struct fetched *f, size_t i) {
+/* Reads the rest of a part as of the moment of its first operation. -EAGAIN: that is past. adds_pieces:
+ * it is of rows, which a wide partition also has in pieces. */
+static int read_rest(struct rados *s, struct slice prefix, const struct fetch_part *part, bool adds_pieces,
+                     struct arena *a, struct fetched *f, size_t i) {
     struct fetched more = {0};
     struct slice mark = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
-    int rc = 0;
+    struct slice pieces = fetch_partition_value(&f->pairs[0], OMAP_PIECES);
+    int rc = adds_pieces ? pieces_add(s, prefix, pieces, part, a, &f->pairs[i], &f->more[i]) : 0;
     while (rc == 0 && f->more[i]) {
         struct fetch_part parts[2] = {
             {.start_after = last_key(a, &f->pairs[i]), .prefix = part->prefix, .max = OMAP_READ_MAX}};
         const char *own = string_of(a, prefix, OMAP_PARTITION_KEYS);
-        parts[1] = (struct fetch_part){.start_after = own, .prefix = own, .max = 2};
+        parts[1] = (struct fetch_part){.start_after = own, .prefix = own, .max = OMAP_PARTITION_KEYS_MAX};
         if (!parts[0].start_after || !own) rc = -ENOMEM;
         else rc = fetch(s, load_u32(prefix.p), shard_position(prefix), parts, 2, a, &more);
         if (rc < 0) break;
-        if (more.shard != f->shard || !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_REMOVALS), mark))
+        if (more.shard != f->shard || !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_REMOVALS), mark) ||
+            !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_PIECES), pieces))
             rc = -EAGAIN;
         fetch_as_of(&more.pairs[0], &f->head, &more.head);
+        if (rc == 0 && adds_pieces) rc = pieces_add(s, prefix, pieces, &parts[0], a, &more.pairs[0], &more.more[0]);
         if (rc == 0) rc = fetch_append(&f->pairs[i], &more.pairs[0]);
         f->more[i] = more.more[0];
     }
@@ -48,12 +54,14 @@ static int read_rest(struct rados *s, struct slice prefix, const struct fetch_pa
     return rc;
 }
 
-static int read_parts(struct rados *s, struct slice prefix, const struct fetch_part *parts, size_t n, struct arena *a,
-                      struct fetched *f) {
+/* Parts from PART_KEYS on are of rows. */
+static int read_parts(struct rados *s, struct slice prefix, const struct fetch_part *parts, size_t n, bool adds_pieces,
+                      struct arena *a, struct fetched *f) {
     int rc = -EAGAIN;
     for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
         rc = fetch(s, load_u32(prefix.p), shard_position(prefix), parts, n, a, f);
-        for (size_t part = 0; rc == 0 && part < n; part++) rc = read_rest(s, prefix, &parts[part], a, f, part);
+        for (size_t part = 0; rc == 0 && part < n; part++)
+            rc = read_rest(s, prefix, &parts[part], adds_pieces && part >= PART_KEYS, a, f, part);
     }
     return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
@@ -64,8 +72,8 @@ static int parts_make(struct fetch_part *parts, struct slice prefix, const struc
      * and its static row), kind 3 is 03 (range deletions). */
     parts[0].prefix = string_of(a, prefix, "\x02");
     parts[1].prefix = string_of(a, prefix, "\x03");
-    for (size_t i = 0; i < n; i++) parts[i + 2].prefix = string_of(a, keys[i], "\x01");
-    for (size_t i = 0; i < n + 2; i++) {
+    for (size_t i = 0; i < n; i++) parts[i + PART_KEYS].prefix = string_of(a, keys[i], "\x01");
+    for (size_t i = 0; i < n + PART_KEYS; i++) {
         if (!parts[i].prefix) return -ENOMEM;
         parts[i].start_after = parts[i].prefix;
         parts[i].max = OMAP_READ_MAX;
@@ -79,27 +87,33 @@ static int take_result(struct rados *s, uint32_t table, const struct fetched *f,
     int rc = records_of(s, table, &f->pairs[0], a, &out->head);
     if (rc == 0) rc = records_of(s, table, &f->pairs[1], a, &out->ranges);
     out->ballot = fetch_partition_value(&f->pairs[0], OMAP_BALLOT);
+    out->is_wide = fetch_partition_value(&f->pairs[0], OMAP_PIECES).p != NULL;
     out->removals = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
     if (!out->removals.p) out->removals = slice_of("", 0);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = records_of(s, table, &f->pairs[i + 2], a, &row);
+        rc = records_of(s, table, &f->pairs[i + PART_KEYS], a, &row);
         if (rc == 0 && row.n) out->keys[i] = row.items[0];
         if (rc == 0 && row.n && row.items[0].n_operands >= FOLD_OPERANDS) jobs_add_fold(s, row.items[0].key);
     }
     return rc;
 }
 
-int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
-                   struct read_result *out, struct err *e) {
+static int read(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, bool adds_pieces,
+                struct arena *a, struct read_result *out, struct err *e) {
     struct fetch_part parts[FETCH_PARTS];
     struct fetched f = {0};
     assert(n <= READ_KEYS);
     *out = (struct read_result){0};
     int rc = parts_make(parts, prefix, keys, n, a);
-    if (rc == 0) rc = read_parts(s, prefix, parts, n + 2, a, &f);
+    if (rc == 0) rc = read_parts(s, prefix, parts, n + PART_KEYS, adds_pieces, a, &f);
     if (rc == 0) rc = take_result(s, load_u32(prefix.p), &f, n, a, out);
     fetched_fini(&f);
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of rows") : 0;
+}
+
+int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
+                   struct read_result *out, struct err *e) {
+    return read(s, prefix, keys, n, true, a, out, e);
 }
 
 int read_fold(struct rados *s, struct slice key, struct err *e) {
@@ -107,7 +121,8 @@ int read_fold(struct rados *s, struct slice key, struct err *e) {
     struct arena a;
     struct slice prefix = slice_of(key.p, engi_prefix_len(key));
     arena_init(&a, CHUNK, 0);
-    int rc = read_partition(s, prefix, &key, 1, &a, &r, e);
+    /* Operands in a piece are combined when the piece is replaced. */
+    int rc = read(s, prefix, &key, 1, false, &a, &r, e);
     const struct record *record = &r.keys[0];
     if (rc == 0 && record->n_operands > 1) {
         struct write_change c = {.kind = WRITE_REPLACE,

@@ -7,6 +7,7 @@ enum { READ_KEYS = FETCH_PARTS - 2 };
 
 struct read_result {
     struct slice ballot;    /* p NULL: the partition has none */
+    bool is_wide;           /* it has, or had, rows in pieces, too (engine/rados/pieces.h) */
     struct slice removals;  /* the partition's mark of removals, for a write that removes; empty: none */
     struct records head;    /* its deletion and its static row */
     struct records ranges;  /* its range deletions */
@@ -17,6 +18,6 @@ struct read_result {
  * e says why. */
 int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
                    struct read_result *out, struct err *e) MUST_CHECK;
-/* Replaces a record's operands by their combination, unless another client of the pool does so at
- * the same time. */
+/* Replaces the operands that a record has in its shard by their combination, unless another client of
+ * the pool does so at the same time. */
 int read_fold(struct rados *s, struct slice key, struct err *e) MUST_CHECK;

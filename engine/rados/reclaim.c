@@ -210,6 +210,9 @@ static int run_round(struct pass *p, struct err *e) {
     p->n = p->bytes = 0;
     bool from_first = !p->from.n;
     int rc = read_partition(p->s, buf_slice(&p->prefix), NULL, 0, &p->arena, &p->head, e); /* Q12 */
+    /* It became wide after the scan: operands may be in pieces. When it does so later, its mark
+     * changes. */
+    if (!rc && p->head.is_wide) return ROUND_DONE;
     if (rc || (rc = read_deletions(p, e)) || (rc = add_head(p, e))) return rc;
     if ((rc = add_rows(p, e)) && rc != ROUND_MORE) return rc;
     bool to_last = !rc;

@@ -31,6 +31,7 @@ struct shard_id shard_half(const struct shard_id *id, unsigned bit) {
 /* ---- the head ---- */
 
 const struct slice shard_state_key = {.p = (const uint8_t *)"\x01s", .n = 2};
+const struct slice shard_pieces_key = {.p = (const uint8_t *)"\x01m", .n = 2};
 
 struct slice shard_state_value(enum shard_state s) {
     static const char letters[] = "OFSC";
@@ -66,6 +67,7 @@ int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shar
     for (size_t i = 0; i < pairs->n; i++) {
         const struct omap_pair *p = &pairs->items[i];
         if (slice_eq(p->key, shard_state_key)) out->state = p->value.n == 1 ? p->value.p[0] : 0;
+        else if (slice_eq(p->key, shard_pieces_key)) out->has_pieces = true;
         else if (p->key.n > 1 && p->key.p[1] == 'w') {
             if (counter_read(p, &out->counters[out->n_counters++]) < 0) return -1;
         }

@@ -6,6 +6,7 @@
  * begins at the table's root and follows the states; a store remembers the way.
  *
  *   key [01]['s'], the state: ['O'] open, ['F'] frozen, ['S'] split, ['C'] being copied to
+ *   key [01]['m']: some of its partitions have, or had, pieces (engine/rados/pieces.h)
  *   key [01]['w'][writer: 6]: [u64 sequence][u64 keys][u64 bytes][u64 removals]
  *
  * Q3. Every write to a shard compares the state with "open" in its own operation. The state of an
@@ -56,13 +57,14 @@ struct shard_counter {
 
 struct shard_head {
     enum shard_state state;
+    bool has_pieces;                /* partitions of it, now or once */
     struct shard_counter *counters; /* by writer */
     size_t n_counters;
 };
 
 #define SHARD_HEAD_PREFIX "\x01"  /* of the keys that make the head, */
 #define SHARD_HEAD_LAST "\x01\xff" /* and a key behind them, in front of the first record */
-extern const struct slice shard_state_key;
+extern const struct slice shard_state_key, shard_pieces_key;
 struct slice shard_state_value(enum shard_state s);
 /* Decodes the head that a read returned. -1: damaged, or no memory. */
 int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shard_head *out) MUST_CHECK;
@@ -93,6 +95,8 @@ struct shard {
     uint32_t since_read;               /* operations since then */
     bool known;                        /* they were read, and the object is there */
     uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0: the usual number */
+    /* Of the background thread: the move that it last found begun by another process. */
+    uint64_t begun_id, begun_move;
 };
 
 struct shard_map {

@@ -70,39 +70,56 @@ static int each_page(struct rados *s, const struct shard *sh, page_fn fn, void *
 /* ---- is it worth it? ---- */
 
 struct survey {
-    uint64_t stored, records; /* keys, and how many would be left of them */
+    uint64_t stored, records; /* operands, and how many would be left of them */
+    uint64_t bytes, weight;   /* of the operands. A key weighs as much as a limit's part of bytes */
     uint64_t largest;         /* records of the largest partition */
-    uint64_t current;         /* records so far of the partition with this prefix */
-    struct buf prefix;
+    struct buf prefix;        /* of the partition that was read last, */
+    uint64_t current;         /* its records so far, */
+    uint64_t rows_weight;     /* and the weight of its rows */
+    struct buf heaviest;      /* the prefix of the partition with the heaviest rows, */
+    uint64_t most_weight;     /* which weigh so much */
+    uint64_t weight_of_key;
 };
+
+static void survey_record(struct survey *v, const struct record *r) {
+    struct slice prefix = slice_of(r->key.p, engi_prefix_len(r->key));
+    uint64_t bytes = 0;
+    if (!slice_eq(prefix, buf_slice(&v->prefix))) {
+        buf_clear(&v->prefix, SIZE_MAX);
+        buf_put_slice(&v->prefix, prefix);
+        v->current = v->rows_weight = 0;
+    }
+    if (++v->current > v->largest) v->largest = v->current;
+    for (size_t i = 0; i < r->n_operands; i++) bytes += r->operands[i].key.n + r->operands[i].value.n;
+    v->stored += r->n_operands;
+    v->bytes += bytes;
+    v->weight += bytes + r->n_operands * v->weight_of_key;
+    if (r->key.p[prefix.n] != ENGI_ROW) return;
+    v->rows_weight += bytes + r->n_operands * v->weight_of_key;
+    if (v->rows_weight <= v->most_weight) return;
+    v->most_weight = v->rows_weight;
+    if (slice_eq(prefix, buf_slice(&v->heaviest))) return;
+    buf_clear(&v->heaviest, SIZE_MAX);
+    buf_put_slice(&v->heaviest, prefix);
+}
 
 static int survey_page(void *arg, const struct page *page) {
     struct survey *v = arg;
-    v->stored += page->pairs.n;
     v->records += page->records.n;
-    for (size_t i = 0; i < page->records.n; i++) {
-        struct slice key = page->records.items[i].key, prefix = slice_of(key.p, engi_prefix_len(key));
-        if (!slice_eq(prefix, buf_slice(&v->prefix))) {
-            buf_clear(&v->prefix, SIZE_MAX);
-            buf_put_slice(&v->prefix, prefix);
-            v->current = 0;
-        }
-        if (++v->current > v->largest) v->largest = v->current;
-    }
-    return buf_failed(&v->prefix) ? -ENOMEM : 0;
+    for (size_t i = 0; i < page->records.n; i++) survey_record(v, &page->records.items[i]);
+    return buf_failed(&v->prefix) || buf_failed(&v->heaviest) ? -ENOMEM : 0;
 }
 
-/* 1: the shard has enough records beside those of its largest partition. */
-static int is_worth_it(struct rados *s, struct shard *sh) {
-    struct survey v = {0};
-    buf_init(&v.prefix, 0);
-    int rc = each_page(s, sh, survey_page, &v);
-    buf_fini(&v.prefix);
-    if (rc < 0) return rc;
-    if (sh->id.depth < 64 && (v.records - v.largest) * 4 >= v.records && v.records * 2 > s->o.split_keys) return 1;
-    if (sh->id.depth < 64 && v.largest * 2 < v.records && v.records > 1 && v.stored < s->o.split_keys)
-        return 1; /* bytes */
-    return 0;
+/* Whether the shard has enough records beside those of its largest partition. */
+static bool is_worth_it(const struct rados *s, const struct shard *sh, const struct survey *v) {
+    if (sh->id.depth == 64) return false;
+    if ((v->records - v->largest) * 4 >= v->records && v->records * 2 > s->o.split_keys) return true;
+    return v->largest * 2 < v->records && v->records > 1 && v->stored < s->o.split_keys; /* bytes */
+}
+
+/* Whether the rows of one partition are most of a shard that is too large. */
+static bool has_wide(const struct rados *s, const struct survey *v) {
+    return (v->stored > s->o.split_keys || v->bytes > s->o.split_bytes) && v->most_weight * 2 > v->weight;
 }
 
 /* ---- the steps ---- */
@@ -115,6 +132,20 @@ static int change_state(struct rados *s, const char *object, struct omap_write *
     int rc = omap_write_run(w, &s->pool, object);
     omap_write_fini(w);
     return rc == -ECANCELED ? 0 : rc;
+}
+
+/* Freezes the shard if that is worth it. Else wide may get a prefix. */
+static int freeze(struct rados *s, struct shard *sh, struct buf *wide) {
+    struct omap_write w = {0};
+    struct survey v = {.weight_of_key = s->o.split_bytes / s->o.split_keys};
+    buf_init(&v.prefix, 0);
+    buf_init(&v.heaviest, 0);
+    int rc = each_page(s, sh, survey_page, &v);
+    if (rc == 0 && is_worth_it(s, sh, &v)) rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
+    else if (rc == 0 && has_wide(s, &v)) buf_put_slice(wide, buf_slice(&v.heaviest));
+    buf_fini(&v.prefix);
+    buf_fini(&v.heaviest);
+    return buf_failed(wide) ? -ENOMEM : rc;
 }
 
 static int make_half(struct rados *s, const char *object) {
@@ -166,29 +197,6 @@ static int copy_pair(struct copying *c, uint64_t position, struct slice key, str
     return h->write_bytes > COPY_BYTES ? flush_half(c->s, h) : 0;
 }
 
-/* The key of a record's combination follows from those of its operands alone, so that two copies of
- * a shard are the same. */
-static int combined_key(const struct record *r, struct buf *out) {
-    struct omap_operand_id first, last;
-    struct slice operand = r->operands[0].key;
-    if (r->n_operands > 1) {
-        struct buf record;
-        buf_init(&record, 0);
-        int rc =
-            omap_key_read(operand, &record, &first) | omap_key_read(r->operands[r->n_operands - 1].key, &record, &last);
-        buf_fini(&record);
-        if (rc < 0) return -EBADMSG;
-        last.kind = OMAP_COMBINED;
-        last.oldest = first.oldest;
-        operand = omap_key_record_part(operand);
-        buf_put_slice(out, operand);
-        omap_key_operand(out, &last);
-    } else {
-        buf_put_slice(out, operand);
-    }
-    return buf_failed(out) ? -ENOMEM : 0;
-}
-
 /* Gives a partition, in its half, the mark of removals that says that operands were combined. */
 static int mark_combined(struct copying *c, struct slice key, struct arena *a) {
     struct half *h = &c->halves[shard_position(key) >= c->halves[1].first];
@@ -212,7 +220,7 @@ static int copy_records(struct copying *c, const struct records *records, struct
         const struct record *r = &records->items[i];
         size_t from = keys->n;
         if (r->n_operands > 1) rc = mark_combined(c, r->key, a);
-        if (rc == 0 && (rc = combined_key(r, keys)) == 0)
+        if (rc == 0 && (rc = fetch_copy_key(r, keys)) == 0)
             rc = copy_pair(c, shard_position(r->key), slice_of(keys->p + from, keys->n - from), r->value);
     }
     return rc;
@@ -251,7 +259,7 @@ static int copy_page(void *arg, const struct page *page) {
     return rc;
 }
 
-static int open_half(struct rados *s, struct half *h) {
+static int open_half(struct rados *s, struct half *h, bool has_pieces) {
     struct omap_write w = {0};
     struct buf key, value;
     buf_init(&key, 0);
@@ -259,14 +267,15 @@ static int open_half(struct rados *s, struct half *h) {
     shard_counter_key(&key, h->counter.writer);
     shard_counter_value(&value, &h->counter);
     omap_write_set(&w, buf_slice(&key), buf_slice(&value));
+    if (has_pieces) omap_write_set(&w, shard_pieces_key, slice_str("m"));
     int rc = buf_failed(&key) || buf_failed(&value) ? -ENOMEM : change_state(s, h->name, &w, SHARD_COPIED, SHARD_OPEN);
     buf_fini(&key);
     buf_fini(&value);
     return rc;
 }
 
-/* Steps 2 to 5 of a frozen shard. */
-static int complete(struct rados *s, struct shard *sh) {
+/* Steps 2 to 5 of a frozen shard. has_pieces: its mark, which both halves get. */
+static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
     struct copying c = {.s = s, .depth = (uint8_t)(sh->id.depth + 1)};
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 2; i++) {
@@ -277,7 +286,7 @@ static int complete(struct rados *s, struct shard *sh) {
     }
     if (rc == 0) rc = each_page(s, sh, copy_page, &c);
     for (unsigned i = 0; i < 2; i++) {
-        if (rc == 0) rc = open_half(s, &c.halves[i]);
+        if (rc == 0) rc = open_half(s, &c.halves[i], has_pieces);
         omap_write_fini(&c.halves[i].write);
     }
     if (rc < 0) return rc;
@@ -285,37 +294,35 @@ static int complete(struct rados *s, struct shard *sh) {
     return change_state(s, sh->name, &w, SHARD_FROZEN, SHARD_SPLIT);
 }
 
-static int state_of(struct rados *s, struct shard *sh, enum shard_state *state) {
+static int state_of(struct rados *s, struct shard *sh, enum shard_state *state, bool *has_pieces) {
     struct arena a;
     struct shard_head head;
     arena_init(&a, 1 << 10, 0);
     int rc = head_read(s, sh, false, &a, &head);
     arena_fini(&a);
-    if (rc == 0) *state = head.state;
+    if (rc == 0) *state = head.state, *has_pieces = head.has_pieces;
     return rc == -ENOENT ? DROPPED : rc;
 }
 
 /* Completes what is frozen, and notes when the shard is split. */
 static int follow(struct rados *s, struct shard *sh, bool completes, enum shard_state *state) {
-    int rc = state_of(s, sh, state);
+    bool has_pieces;
+    int rc = state_of(s, sh, state, &has_pieces);
     if (rc == 0 && *state == SHARD_FROZEN && completes) {
-        rc = complete(s, sh);
-        if (rc == 0) rc = state_of(s, sh, state);
+        rc = complete(s, sh, has_pieces);
+        if (rc == 0) rc = state_of(s, sh, state, &has_pieces);
     }
     if (rc == 0 && *state == SHARD_SPLIT) atomic_store(&sh->split, true);
     return rc;
 }
 
-int split_shard(struct rados *s, struct shard *sh) {
-    struct omap_write w = {0};
+int split_shard(struct rados *s, struct shard *sh, struct buf *wide) {
     enum shard_state state;
-    int rc = state_of(s, sh, &state);
-    if (rc == 0 && state == SHARD_OPEN) {
-        if ((rc = is_worth_it(s, sh)) <= 0) return rc;
-        rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
-    }
+    bool has_pieces;
+    int rc = state_of(s, sh, &state, &has_pieces);
+    if (rc == 0 && state == SHARD_OPEN) rc = freeze(s, sh, wide);
     if (rc == 0) rc = follow(s, sh, true, &state);
-    if (rc == 0) atomic_fetch_add(&s->n_splits, 1);
+    if (rc == 0 && state == SHARD_SPLIT) atomic_fetch_add(&s->n_splits, 1);
     return rc;
 }
 

@@ -19,9 +19,10 @@
 
 #include "engine/rados/rados.h"
 
-/* Splits the shard, or completes its split. Does nothing when it is mostly one partition, which
- * cannot be split. 0, or a negative error number. Blocking: some 100 ms. */
-int split_shard(struct rados *s, struct shard *sh) MUST_CHECK;
+/* Splits the shard, or completes its split. Does nothing when it is mostly one partition, which cannot
+ * be split; then, if the shard is full and most of it are rows of one partition, wide gets its prefix.
+ * 0, or a negative error number. Blocking: some 100 ms. */
+int split_shard(struct rados *s, struct shard *sh, struct buf *wide) MUST_CHECK;
 /* Waits until a frozen shard is split. Completes the split itself if that takes long. 0, or a
  * negative error number: -ESTALE: the table was dropped. */
 int split_await(struct rados *s, struct shard *sh) MUST_CHECK;

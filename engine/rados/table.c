@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "engine/rados/head.h"
+#include "engine/rados/pieces.h"
 #include "engine/rados/table.h"
 
 /* Called with a shard behind those that it was split into. 0, or a negative error number. */
@@ -31,9 +32,19 @@ static int remove_object(struct rados *s, const char *name) {
     return rc == -ENOENT ? 0 : rc;
 }
 
+static int remove_piece(void *arg, const char *name) { return remove_object(arg, name); }
+
 static int remove_shard(void *arg, const struct shard *sh, const struct shard_head *head) {
-    (void)head;
-    return remove_object(arg, sh->name);
+    int rc = head->has_pieces ? pieces_each(arg, sh, remove_piece, arg) : 0;
+    return rc < 0 ? rc : remove_object(arg, sh->name);
+}
+
+/* The table of a shard's or a piece's object. -1: the name is of neither. */
+static int table_of(const char *name, uint32_t *table) {
+    struct shard_id id;
+    if (shard_name_read(name, &id) < 0) return piece_name_read(name, table);
+    *table = id.table;
+    return 0;
 }
 
 struct orphans {
@@ -43,8 +54,8 @@ struct orphans {
 
 static int remove_orphan(void *arg, const char *name) {
     const struct orphans *o = arg;
-    struct shard_id id;
-    return shard_name_read(name, &id) == 0 && id.table == o->table ? remove_object(o->s, name) : 0;
+    uint32_t table;
+    return table_of(name, &table) == 0 && table == o->table ? remove_object(o->s, name) : 0;
 }
 
 int table_drop(struct rados *s, uint32_t table, struct err *e) {
@@ -57,27 +68,47 @@ int table_drop(struct rados *s, uint32_t table, struct err *e) {
     int rc = head_note_drop(s, table);
     if (rc == 0) rc = head_read(s, sh, false, &a, &head);
     arena_fini(&a);
-    /* Without a root there may be halves that a late split has made. */
+    /* Without a root there may be halves that a late split has made, and pieces. */
     if (rc == -ENOENT) rc = pool_each_object(&s->pool, remove_orphan, &(struct orphans){.s = s, .table = table});
     else if (rc == 0) rc = each_shard(s, &root, remove_shard, s);
     shard_map_forget(&s->shards, table);
     return rc < 0 ? pool_error(e, rc, POOL_WRITES, sh->name) : 0;
 }
 
+struct size {
+    struct rados *s;
+    struct shard_counter sum;
+};
+
+static void add_counters(struct size *size, const struct shard_head *head) {
+    struct shard_counter here = shard_sum(head);
+    size->sum.keys += here.keys;
+    size->sum.bytes += here.bytes;
+}
+
+static int add_piece(void *arg, const char *name) {
+    struct size *size = arg;
+    struct arena a;
+    struct fetched f = {0};
+    arena_init(&a, 1 << 10, 0);
+    int rc = fetch_object(size->s, name, NULL, 0, &a, &f);
+    if (rc == 0) add_counters(size, &f.head);
+    arena_fini(&a);
+    return rc == -ENOENT ? 0 : rc;
+}
+
 static int add_size(void *arg, const struct shard *sh, const struct shard_head *head) {
-    struct shard_counter *sum = arg, here = shard_sum(head);
-    (void)sh;
+    struct size *size = arg;
     if (head->state != SHARD_OPEN && head->state != SHARD_FROZEN) return 0;
-    sum->keys += here.keys;
-    sum->bytes += here.bytes;
-    return 0;
+    add_counters(size, head);
+    return head->has_pieces ? pieces_each(size->s, sh, add_piece, size) : 0;
 }
 
 int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) {
-    struct shard_counter sum = {0};
-    int rc = each_shard(s, &(struct shard_id){.table = table}, add_size, &sum);
-    *keys = sum.keys;
-    *bytes = sum.bytes;
+    struct size size = {.s = s};
+    int rc = each_shard(s, &(struct shard_id){.table = table}, add_size, &size);
+    *keys = size.sum.keys;
+    *bytes = size.sum.bytes;
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of a table") : 0;
 }
 
@@ -88,12 +119,12 @@ struct tables {
 
 static int note_table(void *arg, const char *name) {
     struct tables *t = arg;
-    struct shard_id id;
-    if (shard_name_read(name, &id) < 0) return 0;
+    uint32_t table;
+    if (table_of(name, &table) < 0) return 0;
     for (size_t i = 0; i < t->n; i++)
-        if (t->ids[i] == id.table) return 0;
+        if (t->ids[i] == table) return 0;
     if (array_room(&t->ids, t->n, &t->cap, sizeof(t->ids[0])) < 0) return -ENOMEM;
-    t->ids[t->n++] = id.table;
+    t->ids[t->n++] = table;
     return 0;
 }
 

@@ -87,6 +87,12 @@ static void add_group(struct batch *b, struct buf *key, const struct write_group
         struct slice mark = key_take(&b->arena, key);
         omap_write_set(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_REMOVALS), mark);
     }
+    if (g->pieces) {
+        struct slice pieces = partition_key(&b->arena, key, g->prefix, OMAP_PIECES);
+        omap_write_compare(&b->op, pieces, *g->pieces);
+        omap_write_set(&b->op, pieces, g->next_pieces);
+        omap_write_set(&b->op, shard_pieces_key, slice_str("m"));
+    }
     if (g->expected) omap_write_compare(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_BALLOT), *g->expected);
     if (g->ballot.p) omap_write_set(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_BALLOT), g->ballot);
 }
@@ -117,7 +123,9 @@ static void enqueue(struct shard *sh, struct write_group *g) {
     sh->last = &g->next;
 }
 
-static bool has_condition(const struct write_group *g) { return g->expected || g->ballot.p || g->removals; }
+static bool has_condition(const struct write_group *g) {
+    return g->expected || g->ballot.p || g->removals || g->pieces;
+}
 
 /* Whether the group may join: of two groups with a ballot of one partition the second would be
  * compared with the ballot in front of the first. */
@@ -195,10 +203,10 @@ static bool is_full(const struct rados *s, const struct shard *sh) {
     return keys_of(sh) >= s->o.max_keys || bytes_of(sh) >= s->o.max_bytes;
 }
 
-/* Whether the operation only makes room: it combines or removes operands. */
+/* Whether the operation only makes room: it combines, removes or moves operands. */
 static bool only_removes(const struct batch *b) {
     for (const struct write_group *g = b->groups; g; g = g->next)
-        if (!g->removals) return false;
+        if (!g->removals && !g->pieces) return false;
     return true;
 }
 

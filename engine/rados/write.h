@@ -23,7 +23,7 @@ struct write_change {
     size_t n_seen;
 };
 
-enum { WRITE_CHANGED = -4 /* the ballot or the mark is not as expected; nothing was written */ };
+enum { WRITE_CHANGED = -4 /* the ballot, the mark or the pieces are not as expected; nothing was written */ };
 enum write_phase { WRITE_WAITS, WRITE_RUNS, WRITE_MOVES, WRITE_DONE };
 
 struct write_group {
@@ -36,6 +36,9 @@ struct write_group {
      * empty: none. So no operand is removed, and counted as removed, twice. NULL: the group removes
      * none */
     const struct slice *removals;
+    /* The partition's pieces as they were read, empty: none; NULL: they stay. */
+    const struct slice *pieces;
+    struct slice next_pieces; /* not empty; only with pieces */
     int result;                   /* 0, -1 or WRITE_CHANGED */
     /* The writer's: */
     enum write_phase phase;

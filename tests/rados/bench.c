@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/rados/split.h"
+#include "engine/rados/move.h"
 #include "harness.h"
 
 enum { VALUE = 100, THREADS_MAX = 256, LOADED = 40000 };
@@ -153,7 +153,7 @@ static void measure_split(void) {
     for (uint32_t p = 0; p < 78; p++) write_rows(&w, p, false);
     root = shard_map_get(&store->shards, &(struct shard_id){.table = table});
     double t0 = now(), own0 = own_seconds(), osd0 = seconds_of_osds();
-    if (split_shard(store, root) < 0) exit(1);
+    if (move_relieve(store, root) < 0) exit(1);
     printf("split of %llu rows: %.0f ms, client %.0f ms, OSDs %.0f ms of processor time\n",
            (unsigned long long)root->own.keys, (now() - t0) * 1e3, (own_seconds() - own0) * 1e3,
            (seconds_of_osds() - osd0) * 1e3);

@@ -19,13 +19,13 @@
 #include "engine/verify.h"
 #include "harness.h"
 
-enum { PARTITIONS = 25, KEYS = 30, COLUMNS = 4, ROUNDS = 1200 };
+enum { PARTITIONS = 25, WIDE_PARTITIONS = 3, KEYS = 30, COLUMNS = 4, ROUNDS = 1200 };
 
 struct pair {
     struct eng *local, *rados, *other; /* other: a second client of the cluster */
     struct clock clock;
     int64_t now; /* seconds */
-    uint32_t table;
+    uint32_t table, partitions;
     uint64_t random;
     int64_t newer; /* added to the timestamps of statements */
     uint8_t partition[4];
@@ -43,26 +43,34 @@ static int64_t now_us(struct clock *c) {
     return ((struct pair *)((char *)c - offsetof(struct pair, clock)))->now * 1000000;
 }
 
-static struct eng *open_rados(struct clock *clock, struct err *e) {
-    struct eng_rados rados = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally", .split_keys = 60};
+static struct eng *open_rados(struct clock *clock, uint64_t split_keys, struct err *e) {
+    struct eng_rados rados = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally", .split_keys = split_keys};
     struct eng *eng = eng_open(&(struct eng_options){.rados = &rados, .clock = clock}, e);
     if (!eng) fail_msg("%s", e->text);
     return eng;
 }
 
-static int setup(void **state) {
+static int setup_with(void **state, uint32_t partitions, uint64_t split_keys) {
     struct pair *p = calloc(1, sizeof(*p));
     p->clock = (struct clock){.wall_us = now_us, .mono_us = now_us};
     p->now = clock_wall_us(&clock_real) / 1000000;
     struct eng_options o = {.durability = ENG_NONE, .clock = &p->clock};
     p->local = eng_open(&o, &p->e);
-    p->rados = open_rados(&p->clock, &p->e);
-    p->other = open_rados(&p->clock, &p->e);
+    p->rados = open_rados(&p->clock, split_keys, &p->e);
+    p->other = open_rados(&p->clock, split_keys, &p->e);
     p->table = harness_table();
+    p->partitions = partitions;
     p->random = 88172645463325252u;
     *state = p;
     return p->local ? 0 : -1;
 }
+
+static int setup(void **state) { return setup_with(state, PARTITIONS, 60); }
+/* Few partitions, whose rows go to pieces of a few rows. */
+static int setup_wide(void **state) { return setup_with(state, WIDE_PARTITIONS, 8); }
+
+/* Shards are as large as those of a server. */
+static int setup_large(void **state) { return setup_with(state, PARTITIONS, 0); }
 
 static int teardown(void **state) {
     struct pair *p = *state;
@@ -117,7 +125,7 @@ static void draw_row(struct pair *p, struct statement *s, enum eng_row_kind kind
 }
 
 static void draw_statement(struct pair *p, struct statement *s) {
-    *s = (struct statement){.partition = draw(p, PARTITIONS), .kind = draw(p, 20)};
+    *s = (struct statement){.partition = draw(p, p->partitions), .kind = draw(p, 20)};
     s->ts = p->newer + 1 + (int64_t)draw(p, 2000);
     s->from = draw(p, KEYS), s->to = s->from + 1 + draw(p, KEYS - s->from);
     snprintf(s->from_key, sizeof(s->from_key), "%02u", s->from);
@@ -238,21 +246,31 @@ static void compare_table(struct pair *p) {
     texts_compare(&t);
 }
 
-static void test_both_engines_answer_the_same(void **state) {
-    struct pair *p = *state;
-    for (int round = 0; round < ROUNDS; round++) {
+static void compare_random(struct pair *p, int rounds) {
+    for (int round = 0; round < rounds; round++) {
         struct statement statements[3];
         size_t n = 1 + draw(p, 3);
         bool together = draw(p, 2);
         for (size_t i = 0; i < n; i++) draw_statement(p, &statements[i]);
         commit(p, p->local, statements, n, together);
         commit(p, draw(p, 2) ? p->rados : p->other, statements, n, together);
-        if (round % 8 == 0) compare_partition(p, draw(p, PARTITIONS));
+        if (round % 8 == 0) compare_partition(p, draw(p, p->partitions));
         if (round % 200 == 199) compare_table(p);
     }
-    for (uint32_t i = 0; i < PARTITIONS; i++) compare_partition(p, i);
+    for (uint32_t i = 0; i < p->partitions; i++) compare_partition(p, i);
+}
+
+static void test_both_engines_answer_the_same(void **state) {
+    struct pair *p = *state;
+    compare_random(p, ROUNDS);
     assert_true(store_rados(p->rados)->n_splits + store_rados(p->other)->n_splits > 3);
     assert_true(store_rados(p->rados)->n_folds + store_rados(p->other)->n_folds > 0);
+}
+
+static void test_both_engines_answer_the_same_of_wide_partitions(void **state) {
+    struct pair *p = *state;
+    compare_random(p, ROUNDS / 2);
+    assert_true(store_rados(p->rados)->n_moves + store_rados(p->other)->n_moves > 10);
 }
 
 static void test_a_loop_is_told_to_leave_it_to_workers(void **state) {
@@ -790,6 +808,17 @@ static void write_large(struct pair *p) {
     }
 }
 
+/* Operands of their rows lie in several objects, of which a round sees one. */
+static void test_nothing_is_reclaimed_of_wide_partitions(void **state) {
+    struct pair *p = *state;
+    set_gc_grace(p);
+    compare_random(p, ROUNDS / 4);
+    p->now += GC_GRACE + 100;
+    for (int i = 0; i < 2; i++) reclaim(p, i ? p->rados : p->other);
+    for (uint32_t i = 0; i < p->partitions; i++) compare_partition(p, i);
+    compare_random(p, ROUNDS / 4);
+}
+
 static void test_a_large_deleted_partition_goes_in_rounds(void **state) {
     struct pair *p = *state;
     set_gc_grace(p);
@@ -942,6 +971,7 @@ static void test_a_pass_ends_when_it_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same_of_wide_partitions, setup_wide, teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, teardown),
@@ -954,8 +984,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_reclaiming_beside_writers_loses_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tombstones_stay_while_an_older_batch_is_in_the_log, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_expires_is_told_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_is_reclaimed_of_wide_partitions, setup_wide, teardown),
+        cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup_large, teardown),
+        cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it, setup_large, teardown),
         cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_brings_nothing_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_is_visited_by_one_server_in_a_period, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pass_ends_when_it_is_told, setup, teardown),

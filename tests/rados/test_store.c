@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/rados/move.h"
 #include "engine/rados/named.h"
 #include "engine/rados/split.h"
 #include "engine/rados/table.h"
@@ -32,6 +33,17 @@ static int setup_with(void **state, uint64_t split_keys) {
 }
 static int setup(void **state) { return setup_with(state, 0); }
 static int setup_small(void **state) { return setup_with(state, 50); }
+/* Objects are small, and none is split unless the test does it. */
+static int setup_calm(void **state) {
+    int rc = setup_with(state, 50);
+    struct world *w = *state;
+    for (int i = 0; i < 2; i++) {
+        struct shard_map *map = i ? &w->s->shards : &w->other->shards;
+        struct shard *root = shard_map_get(map, &(struct shard_id){.table = w->table});
+        root->split_keys = root->split_bytes = UINT64_MAX;
+    }
+    return rc;
+}
 
 static int teardown(void **state) {
     struct world *w = *state;
@@ -376,7 +388,7 @@ static void test_a_split_shard_has_the_same_rows_for_every_client(void **state) 
     write_rows(w, w->s, 0, 100);
     assert_int_equal(count_rows(w, w->other, w->table), 200); /* the other client learns the way before the split */
     assert_int_equal(write_if(w, w->s, prefix_of(w, 5), key_of_row(w, 5, 9), 1, "", "ballot"), 0);
-    for (int i = 0; !atomic_load(&root->split); i++) assert_int_equal(split_shard(w->s, root), 0);
+    for (int i = 0; !atomic_load(&root->split); i++) assert_int_equal(move_relieve(w->s, root), 0);
     assert_int_equal(state_of(w, root, &head), SHARD_SPLIT);
     assert_int_equal(count_rows(w, w->s, w->table), 201);
     assert_int_equal(count_rows(w, w->other, w->table), 201);
@@ -424,7 +436,7 @@ static void test_a_fold_that_read_before_a_split_is_refused_after_it(void **stat
     struct slice removals = w->removals;
     assert_int_equal(seen.n_operands, 6);
     freeze(w, root);
-    assert_int_equal(split_shard(w->s, root), 0);
+    assert_int_equal(move_relieve(w->s, root), 0);
     struct write_change c = {
         .kind = WRITE_REPLACE, .key = key, .value = seen.value, .seen = seen.operands, .n_seen = seen.n_operands};
     struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .removals = &removals};
@@ -460,7 +472,7 @@ static void test_a_late_copy_changes_nothing(void **state) {
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
     write_rows(w, w->s, 0, 10);
     freeze(w, root);
-    assert_int_equal(split_shard(w->s, root), 0);
+    assert_int_equal(move_relieve(w->s, root), 0);
     /* The copying client writes to a half that another has opened since. */
     struct shard_id id = shard_half(&root->id, 0);
     struct shard *half = shard_map_get(&w->s->shards, &id);
@@ -470,7 +482,7 @@ static void test_a_late_copy_changes_nothing(void **state) {
     assert_int_equal(omap_write_run(&late, &w->s->pool, half->name), -ECANCELED);
     omap_write_fini(&late);
     assert_int_equal(state_of(w, half, &head), SHARD_OPEN);
-    assert_int_equal(split_shard(w->other, shard_map_get(&w->other->shards, &root->id)), 0);
+    assert_int_equal(move_relieve(w->other, shard_map_get(&w->other->shards, &root->id)), 0);
     assert_int_equal(count_rows(w, w->other, w->table), 20);
 }
 
@@ -485,7 +497,7 @@ static void test_one_partition_is_not_split_and_is_refused_when_too_large(void *
     assert_int_equal(w->e.code, ERR_INVALID);
     assert_non_null(strstr(w->e.text, "too large"));
     assert_int_equal(row - 1, 150);
-    assert_int_equal(split_shard(w->s, root), 0);
+    assert_int_equal(move_relieve(w->s, root), 0);
     assert_false(atomic_load(&root->split));
     assert_int_equal(count_rows(w, w->other, w->table), 150);
 }
@@ -546,7 +558,7 @@ static void test_a_dropped_table_leaves_no_object(void **state) {
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
     assert_int_equal(times_stored(w, w->table), 0);
     write_rows(w, w->s, 0, 200);
-    while (!atomic_load(&root->split)) assert_int_equal(split_shard(w->s, root), 0);
+    while (!atomic_load(&root->split)) assert_int_equal(move_relieve(w->s, root), 0);
     assert_int_equal(times_stored(w, w->table), 1);
     assert_int_equal(table_size(w->s, w->table, &keys, &bytes, &w->e), 0);
     assert_int_equal(keys, 400);
@@ -588,6 +600,308 @@ static void test_halves_without_a_root_are_dropped(void **state) {
     assert_int_equal(times_stored(w, w->table), 1);
     assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
     assert_int_equal(times_stored(w, w->table), 0);
+}
+
+/* ---- wide partitions ---- */
+
+/* Counts what names the table's objects of a kind have. */
+struct named_objects {
+    const char *kind;
+    char prefix[40];
+    size_t n;
+};
+static int count_object(void *arg, const char *name) {
+    struct named_objects *x = arg;
+    x->n += strncmp(name, x->prefix, strlen(x->prefix)) == 0;
+    return 0;
+}
+static size_t count_objects(struct world *w, const char *kind) {
+    struct named_objects x = {.kind = kind};
+    snprintf(x.prefix, sizeof(x.prefix), "%s.%08x.", kind, w->table);
+    assert_int_equal(pool_each_object(&w->s->pool, count_object, &x), 0);
+    return x.n;
+}
+
+static struct pieces pieces_of(struct world *w, uint32_t partition, struct slice *value) {
+    struct fetched f = {0};
+    struct pieces p;
+    struct buf own;
+    struct slice prefix = prefix_of(w, partition);
+    buf_init(&own, 0);
+    omap_key_escape(&own, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+    buf_put_str(&own, OMAP_PARTITION_KEYS);
+    const char *key = (const char *)arena_take(&w->a, &own).p;
+    assert_int_equal(fetch(w->s, w->table, shard_position(prefix), &(struct fetch_part){key, key, 3}, 1, &w->a, &f), 0);
+    struct slice found = fetch_partition_value(&f.pairs[0], OMAP_PIECES);
+    if (value) *value = found;
+    assert_int_equal(pieces_read(found.p ? found : slice_of("", 0), &w->a, &p), 0);
+    fetched_fini(&f);
+    return p;
+}
+
+static void write_wide(struct world *w, uint32_t partition, uint32_t from, uint32_t to, uint32_t step,
+                       uint32_t number) {
+    uint32_t rows[10];
+    size_t n = 0;
+    for (uint32_t row = from; row < to; row += step) {
+        rows[n++] = row;
+        if (n < 10 && row + step < to) continue;
+        assert_int_equal(harness_append(row % 3 ? w->s : w->other, w->table, partition, rows, n, number, &w->e), 0);
+        n = 0;
+    }
+}
+
+/* Reads rows [0, n) of a partition by key and in order, from several places on. Each has count numbers. */
+static void assert_rows(struct world *w, struct rados *s, uint32_t partition, uint32_t n, size_t count) {
+    struct slice prefix = prefix_of(w, partition), behind = key_of(w, partition, slice_of("\xff\xff\xff\xff", 4));
+    for (uint32_t from = 0; from < n; from += 1 + n / 4) {
+        struct cursor c;
+        const struct record *r;
+        cursor_init(&c, s, w->table, prefix, from ? key_of_row(w, partition, from) : prefix, behind);
+        for (uint32_t row = from; row < n; row++) {
+            assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+            assert_true(slice_eq(r->key, key_of_row(w, partition, row)));
+            assert_int_equal(harness_count(r->value), count);
+        }
+        assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+        cursor_fini(&c);
+    }
+    for (uint32_t row = 0; row < n; row += 7)
+        assert_int_equal(harness_count(read_row(w, s, prefix, key_of_row(w, partition, row)).value), count);
+    assert_null(read_row(w, s, prefix, key_of_row(w, partition, n)).value.p);
+}
+
+static struct shard *shard_of(struct rados *s, struct world *w, uint32_t partition) {
+    struct shard *sh = shard_map_find(&s->shards, w->table, shard_position(prefix_of(w, partition)));
+    assert_non_null(sh);
+    return sh;
+}
+
+/* Moves rows of the partition until it has pieces. */
+static void make_wide(struct world *w, uint32_t partition) {
+    while (!pieces_of(w, partition, NULL).n)
+        assert_int_equal(move_relieve(w->s, shard_of(w->s, w, partition)), 0);
+}
+
+static void test_a_wide_partition_is_the_same_for_every_client(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 700 };
+    uint64_t keys, bytes;
+    write_rows(w, w->s, 10, 40);
+    for (uint32_t p = 1; p <= 2; p++) {
+        write_wide(w, p, 0, ROWS, 2, 1); /* every other row, and those between when there are pieces */
+        make_wide(w, p);
+        write_wide(w, p, 1, ROWS, 2, 1);
+    }
+    write_rows(w, w->s, 40, 60);
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t p = 1; p <= 2; p++) assert_rows(w, i ? w->other : w->s, p, ROWS, 1);
+        assert_int_equal(count_rows(w, i ? w->other : w->s, w->table), 2 * ROWS + 100);
+    }
+    write_wide(w, 1, 0, ROWS, 1, 2);
+    assert_rows(w, w->other, 1, ROWS, 2);
+    assert_rows(w, w->s, 2, ROWS, 1);
+    assert_true(pieces_of(w, 1, NULL).n > 3);
+    assert_int_equal(write_if(w, w->s, prefix_of(w, 1), key_of_row(w, 1, 3), 9, "", "one"), 0);
+    assert_int_equal(write_if(w, w->other, prefix_of(w, 1), key_of_row(w, 1, 3), 9, "", "two"), WRITE_CHANGED);
+    assert_int_equal(harness_count(read_row(w, w->other, prefix_of(w, 1), key_of_row(w, 1, 3)).value), 3);
+    assert_int_equal(table_size(w->s, w->table, &keys, &bytes, &w->e), 0);
+    assert_true(keys >= 2 * ROWS + 100);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    assert_int_equal(count_objects(w, "piece"), 0);
+    assert_int_equal(times_stored(w, w->table), 0);
+}
+
+/* The limit of an object no longer limits a partition. */
+static void test_a_wide_partition_outgrows_one_object(void **state) {
+    struct world *w = *state;
+    w->s->o.max_keys = w->other->o.max_keys = 400;
+    for (uint32_t row = 0; row < 1200; row += 100) {
+        write_wide(w, 1, row, row + 100, 1, 1);
+        make_wide(w, 1);
+        for (int i = 0; i < 2; i++) assert_int_equal(move_relieve(w->s, shard_of(w->s, w, 1)), 0);
+    }
+    assert_rows(w, w->other, 1, 1200, 1);
+}
+
+/* A front end dies behind each step of a move. The rows stay, the next move leaves the dead one alone at first, as it
+ * may be slow, then takes all rows, and removes the pieces that the dead one has made. */
+static void test_a_move_that_was_left_changes_nothing(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 300, STEPS = 3 };
+    for (uint32_t partition = 0; partition < 2 * STEPS; partition++) {
+        struct move m;
+        bool has_pieces = partition >= STEPS;
+        if (has_pieces) {
+            write_wide(w, partition, 0, ROWS, 3, 1);
+            make_wide(w, partition);
+            write_wide(w, partition, 1, ROWS, 3, 1);
+            write_wide(w, partition, 2, ROWS, 3, 1);
+        } else {
+            write_wide(w, partition, 0, ROWS, 1, 1);
+        }
+        struct slice prefix = prefix_of(w, partition);
+        move_init(&m, w->other, prefix);
+        assert_int_equal(move_read(&m), 0);
+        if (partition % STEPS > 0) assert_int_equal(move_begin(&m), 0);
+        if (partition % STEPS > 1) assert_int_equal(move_copy(&m), 0);
+        for (int i = 0; i < 2; i++) assert_rows(w, i ? w->other : w->s, partition, ROWS, 1);
+        struct pieces before = pieces_of(w, partition, NULL);
+        assert_int_equal(before.begun, partition % STEPS > 0);
+        assert_int_equal(move_rows(w->s, shard_of(w->s, w, partition), prefix), 0);
+        if (before.begun) {
+            assert_int_equal(pieces_of(w, partition, NULL).move, before.move);
+            assert_int_equal(move_rows(w->s, shard_of(w->s, w, partition), prefix), 0);
+        }
+        assert_true(pieces_of(w, partition, NULL).move > before.move);
+        assert_false(pieces_of(w, partition, NULL).begun);
+        for (int i = 0; i < 2; i++) assert_rows(w, i ? w->other : w->s, partition, ROWS, 1);
+        if (before.begun) assert_int_equal(move_complete(&m), -EAGAIN); /* it was only slow */
+        move_fini(&m);
+        for (int i = 0; i < 2; i++) assert_rows(w, i ? w->other : w->s, partition, ROWS, 1);
+    }
+    size_t pieces = 0;
+    for (uint32_t partition = 0; partition < 2 * STEPS; partition++) pieces += pieces_of(w, partition, NULL).n;
+    assert_int_equal(count_objects(w, "piece"), pieces);
+}
+
+/* Q11: an operand that has left the shard is not copied again. */
+static void test_a_delayed_mover_is_refused(void **state) {
+    struct world *w = *state;
+    struct move late;
+    struct slice prefix = prefix_of(w, 1);
+    write_wide(w, 1, 0, 100, 1, 1);
+    assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix), 0);
+    assert_int_equal(pieces_of(w, 1, NULL).n, 1);
+    write_wide(w, 1, 100, 110, 1, 1);
+    move_init(&late, w->other, prefix);
+    assert_int_equal(move_read(&late), 0);
+    assert_int_equal(move_begin(&late), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix), 0);
+    assert_false(pieces_of(w, 1, NULL).begun);
+    assert_int_equal(move_copy(&late), -EAGAIN);
+    move_fini(&late);
+    assert_rows(w, w->s, 1, 110, 1);
+}
+
+/* Q10: a reader that has read the head before a move does not read the pieces behind it. */
+static void test_a_piece_that_is_newer_than_the_head_is_not_read(void **state) {
+    struct world *w = *state;
+    struct slice value, prefix = prefix_of(w, 1);
+    struct omap_pairs pairs = {0};
+    struct buf start;
+    bool more = false;
+    write_wide(w, 1, 0, 100, 1, 1);
+    assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix), 0);
+    pieces_of(w, 1, &value);
+    buf_init(&start, 0);
+    omap_key_escape(&start, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+    buf_u8(&start, 0);
+    struct fetch_part part = {(const char *)start.p, (const char *)start.p, OMAP_READ_MAX};
+    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &more), 0);
+    assert_int_equal(pairs.n, 100);
+    omap_pairs_fini(&pairs);
+    pairs = (struct omap_pairs){0};
+    write_wide(w, 1, 100, 110, 1, 1);
+    assert_int_equal(move_rows(w->other, shard_of(w->other, w, 1), prefix), 0);
+    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &more), -EAGAIN);
+    omap_pairs_fini(&pairs);
+    buf_fini(&start);
+}
+
+/* Pieces that a mover makes after the table was dropped are removed again. */
+static void test_a_move_beside_a_drop_leaves_no_piece(void **state) {
+    struct world *w = *state;
+    struct move m;
+    write_wide(w, 1, 0, 100, 1, 1);
+    move_init(&m, w->other, prefix_of(w, 1));
+    assert_int_equal(move_read(&m), 0);
+    assert_int_equal(move_begin(&m), 0);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    assert_int_equal(move_copy(&m), -ESTALE);
+    move_fini(&m);
+    assert_int_equal(times_stored(w, w->table), 0);
+}
+
+/* A shard with the head of a wide partition splits. */
+static void test_heads_of_wide_partitions_go_with_a_split(void **state) {
+    struct world *w = *state;
+    for (uint32_t p = 1; p <= 2; p++) {
+        write_wide(w, p, 0, 100, 1, 1);
+        assert_int_equal(move_rows(w->s, shard_of(w->s, w, p), prefix_of(w, p)), 0);
+        write_wide(w, p, 100, 110, 1, 1);
+    }
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    assert_int_equal(count_rows(w, w->other, w->table), 220);
+    freeze(w, root);
+    assert_int_equal(move_relieve(w->s, root), 0);
+    assert_true(atomic_load(&root->split));
+    for (uint32_t p = 1; p <= 2; p++) {
+        assert_rows(w, w->other, p, 110, 1);
+        assert_int_equal(move_rows(w->other, shard_of(w->other, w, p), prefix_of(w, p)), 0);
+        assert_rows(w, w->s, p, 110, 1);
+    }
+    assert_int_equal(count_rows(w, w->other, w->table), 220);
+    assert_int_equal(table_drop(w->other, w->table, &w->e), 0);
+    assert_int_equal(times_stored(w, w->table), 0);
+}
+
+struct wide_writer {
+    struct rados *s;
+    uint32_t table, number, rounds;
+    _Atomic uint32_t done;
+    pthread_t thread;
+};
+
+enum { FAR = 1000 };
+
+/* Writes pairs of rows that are in different pieces, each pair as one group. */
+static void *write_pairs(void *arg) {
+    struct wide_writer *x = arg;
+    struct err e = {0};
+    for (uint32_t i = 0; i < x->rounds; i++) {
+        uint32_t row = i * 7 % x->rounds;
+        assert_int_equal(harness_append(x->s, x->table, 1, (uint32_t[]){row, row + FAR}, 2, x->number, &e), 0);
+        atomic_store(&x->done, i + 1);
+    }
+    return NULL;
+}
+
+static void test_a_write_to_several_pieces_is_seen_as_a_whole(void **state) {
+    struct world *w = *state;
+    enum { WRITERS = 4, ROUNDS = 250 };
+    struct wide_writer writers[WRITERS];
+    struct slice prefix = prefix_of(w, 1);
+    write_wide(w, 1, 0, ROUNDS, 1, 99);
+    write_wide(w, 1, FAR, FAR + ROUNDS, 1, 99);
+    make_wide(w, 1);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        writers[i] = (struct wide_writer){
+            .s = i % 2 ? w->s : w->other, .table = w->table, .number = i, .rounds = ROUNDS};
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_pairs, &writers[i]), 0);
+    }
+    uint64_t moves = atomic_load(&w->s->n_moves) + atomic_load(&w->other->n_moves);
+    for (uint32_t done = 0, look = 0; done < WRITERS; look++) {
+        struct read_result r;
+        uint32_t row = look * 7 % ROUNDS;
+        struct slice keys[2] = {key_of_row(w, 1, row), key_of_row(w, 1, row + FAR)};
+        done = 0;
+        for (int i = 0; i < WRITERS; i++) done += atomic_load(&writers[i].done) == ROUNDS;
+        if (read_partition(look % 2 ? w->s : w->other, prefix, keys, 2, &w->a, &r, &w->e) < 0)
+            fail_msg("%s", w->e.text);
+        assert_true(slice_eq(r.keys[0].value, r.keys[1].value));
+        arena_reset(&w->a);
+        prefix = prefix_of(w, 1);
+        if (look % 16) continue;
+        assert_int_equal(count_rows(w, w->s, w->table), 2 * ROUNDS);
+    }
+    for (uint32_t i = 0; i < WRITERS; i++) pthread_join(writers[i].thread, NULL);
+    assert_true(atomic_load(&w->s->n_moves) + atomic_load(&w->other->n_moves) > moves);
+    assert_int_equal(count_rows(w, w->other, w->table), 2 * ROUNDS);
+    for (uint32_t row = 0; row < ROUNDS; row++) {
+        assert_int_equal(harness_count(read_row(w, w->s, prefix, key_of_row(w, 1, row)).value), WRITERS + 1);
+        assert_int_equal(harness_count(read_row(w, w->other, prefix, key_of_row(w, 1, row + FAR)).value), WRITERS + 1);
+    }
 }
 
 /* ---- named records ---- */
@@ -691,6 +1005,14 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_no_object, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_write_after_a_drop_fails_and_makes_no_object, setup, teardown),
         cmocka_unit_test_setup_teardown(test_halves_without_a_root_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wide_partition_is_the_same_for_every_client, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wide_partition_outgrows_one_object, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_a_move_that_was_left_changes_nothing, setup_calm, teardown),
+        cmocka_unit_test_setup_teardown(test_a_delayed_mover_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_piece_that_is_newer_than_the_head_is_not_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_move_beside_a_drop_leaves_no_piece, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_heads_of_wide_partitions_go_with_a_split, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_to_several_pieces_is_seen_as_a_whole, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_named_records_change_on_conditions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_watcher_is_told_of_changes, setup, teardown),
     };

@@ -1,0 +1,434 @@
+#include <assert.h>
+#include <errno.h>
+
+#include "base/random.h"
+#include "engine/rados/head.h"
+#include "engine/rados/move.h"
+#include "engine/rados/split.h"
+#include "engine/rados/write.h"
+
+enum {
+    CHUNK = 256 << 10,
+    DROPPED = -ESTALE,
+    MOVES_MAX = 64, /* one after the other, while writers add as much */
+};
+
+/* The rows for one piece, and what becomes of it. */
+struct move_part {
+    size_t from, n;                /* of the move's rows */
+    uint64_t bytes;
+    struct shard_counter counter;  /* of the piece, as read; none of a partition that has no pieces */
+    bool replaces;
+    uint64_t first_number;         /* of the pieces that replace it, */
+    size_t n_numbers;              /* at most so many */
+    struct piece *made;
+    size_t n_made;
+};
+
+void move_init(struct move *m, struct rados *s, struct slice prefix) {
+    *m = (struct move){.s = s, .prefix = prefix};
+    arena_init(&m->arena, CHUNK, 0);
+}
+
+void move_fini(struct move *m) { arena_fini(&m->arena); }
+
+static uint32_t table_of(const struct move *m) { return load_u32(m->prefix.p); }
+
+/* ---- 1. read ---- */
+
+static const char *string_of(struct move *m, const char *behind) {
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(m->prefix.p + ENGI_KEY_TOKEN, m->prefix.n - ENGI_KEY_TOKEN));
+    buf_put_str(&b, behind);
+    return (const char *)arena_take(&m->arena, &b).p;
+}
+
+/* The part of an object's key behind the escaped prefix, up to the end mark. */
+static struct slice rest_of(const struct move *m, struct slice key) {
+    struct slice record = omap_key_record_part(key);
+    return slice_of(record.p + m->n_prefix, record.n - m->n_prefix);
+}
+
+static struct slice not_null(struct slice s) { return s.p ? s : slice_of("", 0); }
+
+/* The operands of all pages were there when the last page was read, because no mark has changed. */
+static int take_page(struct move *m, const struct fetched *f, struct omap_pairs *pairs) {
+    struct slice removals = not_null(fetch_partition_value(&f->pairs[1], OMAP_REMOVALS));
+    struct slice value = not_null(fetch_partition_value(&f->pairs[1], OMAP_PIECES));
+    if (pairs->n && (!slice_eq(removals, m->removals) || !slice_eq(value, m->value))) return -EAGAIN;
+    m->removals = removals;
+    m->value = value;
+    m->more = f->more[0];
+    return fetch_append(pairs, &f->pairs[0]);
+}
+
+int move_read(struct move *m) {
+    static const char row[] = {ENGI_ROW, 0};
+    struct fetched f = {0};
+    struct omap_pairs pairs = {0};
+    const char *rows = string_of(m, row), *own = string_of(m, OMAP_PARTITION_KEYS);
+    struct fetch_part parts[2] = {{rows, rows, OMAP_READ_MAX}, {own, own, OMAP_PARTITION_KEYS_MAX}};
+    size_t bytes = 0;
+    int rc = rows && own ? 0 : -ENOMEM;
+    if (rows) m->n_prefix = strlen(rows) - 1;
+    for (m->more = true; rc == 0 && m->more && pairs.n < MOVE_KEYS && bytes < MOVE_BYTES;) {
+        size_t from = pairs.n;
+        rc = fetch(m->s, table_of(m), shard_position(m->prefix), parts, 2, &m->arena, &f);
+        if (rc == 0) rc = f.shard ? take_page(m, &f, &pairs) : DROPPED;
+        for (size_t i = from; rc == 0 && i < pairs.n; i++) bytes += pairs.items[i].value.n;
+        struct slice last = pairs.n ? arena_dup(&m->arena, pairs.items[pairs.n - 1].key) : (struct slice){0};
+        if (pairs.n) parts[0].start_after = (const char *)last.p;
+        if (pairs.n && !last.p) rc = -ENOMEM;
+    }
+    fetched_fini(&f);
+    if (rc == 0) rc = records_of(m->s, table_of(m), &pairs, &m->arena, &m->rows);
+    if (rc == 0 && pieces_read(m->value, &m->arena, &m->pieces) < 0) rc = -EBADMSG;
+    m->n_operands = pairs.n;
+    omap_pairs_fini(&pairs);
+    return rc;
+}
+
+/* ---- 2. begin ---- */
+
+static uint64_t size_of(const struct record *r) { return r->operands[0].key.n + r->value.n; }
+
+/* Assigns the rows to pieces. */
+static int make_parts(struct move *m) {
+    size_t n = 0;
+    m->parts = ARENA_ARRAY(&m->arena, m->pieces.n + 1, struct move_part);
+    if (!m->parts) return -ENOMEM;
+    m->n_parts = m->pieces.n ? m->pieces.n : 1;
+    for (size_t i = 0; i < m->n_parts; i++) {
+        struct move_part *part = &m->parts[i];
+        part->from = n;
+        for (; n < m->rows.n; n++) {
+            if (pieces_find(&m->pieces, rest_of(m, m->rows.items[n].operands[0].key)) != i) break;
+            part->bytes += size_of(&m->rows.items[n]);
+        }
+        part->n = n - part->from;
+    }
+    assert(n == m->rows.n); /* rows and pieces are sorted */
+    return 0;
+}
+
+static int read_counter(struct move *m, size_t i) {
+    char name[PIECE_NAME];
+    struct fetched f = {0};
+    piece_name(table_of(m), m->pieces.id, m->pieces.items[i].number, name);
+    int rc = fetch_object(m->s, name, NULL, 0, &m->arena, &f);
+    if (rc < 0) return rc == -ENOENT ? -EAGAIN : rc;
+    const struct shard_counter *c = shard_counter_find(&f.head, 0);
+    if (!c) return -EBADMSG;
+    m->parts[i].counter = *c;
+    return 0;
+}
+
+/* A new piece is filled to three quarters. */
+static uint64_t fill(uint64_t limit) { return limit - limit / 4; }
+
+/* Decides which pieces are replaced, and gives numbers to the new ones. */
+static int plan(struct move *m) {
+    const struct rados_options *o = &m->s->o;
+    int rc = make_parts(m);
+    for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
+        struct move_part *part = &m->parts[i];
+        if (!part->n) continue;
+        if (m->pieces.n && (rc = read_counter(m, i)) < 0) return rc;
+        uint64_t keys = part->counter.keys + part->n, bytes = part->counter.bytes + part->bytes;
+        part->replaces = !m->pieces.n || keys > o->split_keys || bytes > o->split_bytes;
+        if (!part->replaces) continue;
+        part->first_number = m->pieces.next;
+        part->n_numbers = keys / fill(o->split_keys) + bytes / fill(o->split_bytes) + 1;
+        m->pieces.next += part->n_numbers;
+    }
+    return rc;
+}
+
+/* Writes the partition's pieces as m->pieces says, with changes. */
+static int write_pieces(struct move *m, const struct write_change *changes, size_t n) {
+    struct buf b;
+    struct err e = {0};
+    buf_init(&b, 0);
+    pieces_write(&b, &m->pieces);
+    struct slice next = arena_take(&m->arena, &b), before = m->value;
+    if (!next.p) return -ENOMEM;
+    struct write_group g = {.prefix = m->prefix,
+                            .changes = changes,
+                            .n = n,
+                            .removals = n ? &m->removals : NULL,
+                            .pieces = &before,
+                            .next_pieces = next};
+    int rc = write_groups(m->s, &g, 1, &e);
+    err_clear(&e);
+    if (rc < 0) return g.rc < 0 ? g.rc : -EIO;
+    if (g.result == WRITE_CHANGED) return -EAGAIN;
+    m->value = next;
+    return 0;
+}
+
+static int remove_piece(struct move *m, uint64_t number) {
+    char name[PIECE_NAME];
+    piece_name(table_of(m), m->pieces.id, number, name);
+    int rc = m->s->pool.lib->remove(m->s->pool.io, name);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+int move_begin(struct move *m) {
+    struct err e = {0};
+    uint64_t *old = m->pieces.garbage;
+    size_t n_old = m->pieces.n_garbage, n = n_old;
+    uint64_t next = m->pieces.next;
+    int rc = 0;
+    if (!m->pieces.id && random_bytes(&m->pieces.id, sizeof(m->pieces.id), &e) < 0) return -EIO;
+    if ((rc = plan(m)) < 0) return rc;
+    m->pieces.move++;
+    m->pieces.begun = true;
+    m->pieces.garbage = ARENA_ARRAY(&m->arena, n_old + (m->pieces.next - next) + 1, uint64_t);
+    if (!m->pieces.garbage) return -ENOMEM;
+    if (n_old) memcpy(m->pieces.garbage, old, n_old * sizeof(*old));
+    while (next < m->pieces.next) m->pieces.garbage[n++] = next++;
+    m->pieces.n_garbage = n;
+    if ((rc = write_pieces(m, NULL, 0)) < 0) return rc;
+    /* No move that was begun earlier completes any more, so what it has made is not needed. */
+    for (size_t i = 0; rc == 0 && i < n_old; i++) rc = remove_piece(m, old[i]);
+    return rc;
+}
+
+/* ---- 3. copy ---- */
+
+static int take_key(struct move *m, struct buf *b, struct slice *out) {
+    *out = arena_take(&m->arena, b);
+    return out->p ? 0 : -ENOMEM;
+}
+
+static int counter_pair(struct move *m, const struct shard_counter *c, struct omap_pair *out) {
+    struct buf key, value;
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    shard_counter_key(&key, 0);
+    shard_counter_value(&value, c);
+    int rc = take_key(m, &key, &out->key);
+    return take_key(m, &value, &out->value) < 0 ? -ENOMEM : rc;
+}
+
+/* The rows of a part as they are stored in a piece. */
+static int pairs_of(const struct record *rows, size_t n, struct arena *a, struct omap_pairs *out) {
+    struct buf key;
+    buf_init(&key, 0);
+    out->items = malloc((n + 1) * sizeof(out->items[0]));
+    int rc = out->items ? 0 : -ENOMEM;
+    for (out->n = 0; rc == 0 && out->n < n; out->n++) {
+        struct omap_pair *p = &out->items[out->n];
+        buf_clear(&key, SIZE_MAX);
+        rc = fetch_copy_key(&rows[out->n], &key);
+        p->key = arena_dup(a, buf_slice(&key));
+        p->value = rows[out->n].value;
+        if (!p->key.p) rc = -ENOMEM;
+    }
+    buf_fini(&key);
+    return rc;
+}
+
+static int append(struct move *m, size_t i) {
+    const struct move_part *part = &m->parts[i];
+    struct shard_counter next = part->counter;
+    struct omap_pair before, after;
+    struct omap_write w = {0};
+    struct omap_pairs pairs = {0};
+    char name[PIECE_NAME];
+    if (part->counter.sequence >= m->pieces.move) return -EAGAIN;
+    int rc = pairs_of(&m->rows.items[part->from], part->n, &m->arena, &pairs);
+    for (size_t k = 0; rc == 0 && k < pairs.n; k++) {
+        omap_write_set(&w, pairs.items[k].key, pairs.items[k].value);
+        next.bytes += pairs.items[k].key.n + pairs.items[k].value.n;
+    }
+    next.keys += part->n;
+    next.sequence = m->pieces.move;
+    if (rc == 0) rc = counter_pair(m, &part->counter, &before);
+    if (rc == 0) rc = counter_pair(m, &next, &after);
+    if (rc == 0) {
+        omap_write_compare(&w, before.key, before.value);
+        omap_write_set(&w, after.key, after.value);
+        assert(w.failed || (w.compares.n == 1 && next.sequence > part->counter.sequence)); /* Q11 */
+        piece_name(table_of(m), m->pieces.id, m->pieces.items[i].number, name);
+        rc = omap_write_run(&w, &m->s->pool, name);
+    }
+    omap_write_fini(&w);
+    omap_pairs_fini(&pairs);
+    return rc == -ECANCELED || rc == -ENOENT ? -EAGAIN : rc;
+}
+
+/* Reads all operands of a piece. */
+static int read_all(struct move *m, uint64_t number, struct arena *a, struct omap_pairs *out) {
+    struct fetched f = {0};
+    struct fetch_part part = {SHARD_HEAD_LAST, "", OMAP_READ_MAX};
+    char name[PIECE_NAME];
+    int rc = 0;
+    piece_name(table_of(m), m->pieces.id, number, name);
+    for (bool more = true; rc == 0 && more;) {
+        rc = fetch_object(m->s, name, &part, 1, a, &f);
+        if (rc == 0) rc = fetch_append(out, &f.pairs[0]);
+        more = rc == 0 && f.more[0] && f.pairs[0].n;
+        if (!more) break;
+        part.start_after = (const char *)arena_dup(a, out->items[out->n - 1].key).p;
+        if (!part.start_after) rc = -ENOMEM;
+    }
+    fetched_fini(&f);
+    return rc == -ENOENT ? -EAGAIN : rc;
+}
+
+/* Makes the next piece of a part from the first of n pairs. *n: how many it took. */
+static int make_piece(struct move *m, struct move_part *part, const struct omap_pair *pairs, size_t *n) {
+    const struct rados_options *o = &m->s->o;
+    struct shard_counter c = {.sequence = m->pieces.move};
+    struct omap_write w = {.creates = true, .exclusive = true};
+    struct omap_pair counter;
+    char name[PIECE_NAME];
+    while (c.keys < *n && (!c.keys || (c.keys < fill(o->split_keys) && c.bytes < fill(o->split_bytes)))) {
+        const struct omap_pair *p = &pairs[c.keys++];
+        omap_write_set(&w, p->key, p->value);
+        c.bytes += p->key.n + p->value.n;
+    }
+    *n = c.keys;
+    assert(part->n_made < part->n_numbers);
+    struct piece *made = &part->made[part->n_made];
+    *made = (struct piece){.number = part->first_number + part->n_made,
+                           .first = arena_dup(&m->arena, rest_of(m, pairs[0].key))};
+    int rc = made->first.p ? counter_pair(m, &c, &counter) : -ENOMEM;
+    if (rc == 0) {
+        omap_write_set(&w, counter.key, counter.value);
+        omap_write_set(&w, shard_state_key, shard_state_value(SHARD_OPEN));
+        piece_name(table_of(m), m->pieces.id, made->number, name);
+        part->n_made++;
+        rc = omap_write_run(&w, &m->s->pool, name);
+    }
+    omap_write_fini(&w);
+    return rc;
+}
+
+/* Makes new pieces of an old one, or of none, and the rows. */
+static int replace(struct move *m, size_t i, struct arena *a) {
+    struct move_part *part = &m->parts[i];
+    struct omap_pairs old = {0}, moved = {0}, all = {0}, pairs = {0};
+    struct records records = {0};
+    part->made = ARENA_ARRAY(&m->arena, part->n_numbers, struct piece);
+    int rc = part->made ? 0 : -ENOMEM;
+    if (rc == 0 && m->pieces.n) rc = read_all(m, m->pieces.items[i].number, a, &old);
+    if (rc == 0) rc = pairs_of(&m->rows.items[part->from], part->n, a, &moved);
+    if (rc == 0) rc = pieces_merge(&moved, &old, &all);
+    if (rc == 0) rc = records_of(m->s, table_of(m), &all, a, &records);
+    if (rc == 0) rc = pairs_of(records.items, records.n, a, &pairs);
+    for (size_t at = 0, n; rc == 0 && at < pairs.n; at += n) {
+        n = pairs.n - at;
+        rc = make_piece(m, part, pairs.items + at, &n);
+    }
+    if (rc == 0) part->made[0].first = m->pieces.n ? m->pieces.items[i].first : slice_of("", 0);
+    omap_pairs_fini(&old);
+    omap_pairs_fini(&moved);
+    omap_pairs_fini(&all);
+    omap_pairs_fini(&pairs);
+    return rc;
+}
+
+/* Removes what this move has made. */
+static void remove_made(struct move *m) {
+    for (size_t i = 0; i < m->n_parts; i++)
+        for (size_t k = 0; k < m->parts[i].n_made; k++)
+            if (remove_piece(m, m->parts[i].made[k].number) < 0) return; /* the next move removes it, as garbage */
+}
+
+int move_copy(struct move *m) {
+    struct arena a;
+    bool made = false;
+    int rc = 0;
+    assert(m->pieces.begun); /* Q10 */
+    arena_init(&a, CHUNK, 0);
+    for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
+        if (!m->parts[i].n) continue;
+        made = made || m->parts[i].replaces;
+        rc = m->parts[i].replaces ? replace(m, i, &a) : append(m, i);
+        arena_reset(&a);
+    }
+    if (rc == 0 && made) rc = head_was_dropped(m->s, table_of(m), &a); /* Q6 */
+    arena_fini(&a);
+    if (rc > 0) remove_made(m);
+    return rc > 0 ? DROPPED : rc;
+}
+
+/* ---- 4. complete ---- */
+
+/* The pieces after the move, and as garbage those that it has replaced. */
+static int take_made(struct move *m) {
+    size_t n = m->n_parts;
+    for (size_t i = 0; i < m->n_parts; i++) n += m->parts[i].n_made;
+    struct pieces next = m->pieces;
+    next.items = ARENA_ARRAY(&m->arena, n, struct piece);
+    next.garbage = ARENA_ARRAY(&m->arena, n, uint64_t);
+    if (!next.items || !next.garbage) return -ENOMEM;
+    next.n = next.n_garbage = 0;
+    next.begun = false;
+    for (size_t i = 0; i < m->n_parts; i++) {
+        const struct move_part *part = &m->parts[i];
+        if (part->n && part->replaces) {
+            memcpy(next.items + next.n, part->made, part->n_made * sizeof(next.items[0]));
+            next.n += part->n_made;
+            if (m->pieces.n) next.garbage[next.n_garbage++] = m->pieces.items[i].number;
+        } else if (m->pieces.n) {
+            next.items[next.n++] = m->pieces.items[i];
+        }
+    }
+    m->pieces = next;
+    return 0;
+}
+
+int move_complete(struct move *m) {
+    struct write_change *changes = ARENA_ARRAY(&m->arena, m->rows.n, struct write_change);
+    int rc = changes ? take_made(m) : -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < m->rows.n; i++)
+        changes[i] = (struct write_change){.kind = WRITE_REMOVE,
+                                           .key = m->rows.items[i].key,
+                                           .seen = m->rows.items[i].operands,
+                                           .n_seen = m->rows.items[i].n_operands};
+    if (rc == 0) rc = write_pieces(m, changes, m->rows.n);
+    if (rc == -EAGAIN) remove_made(m); /* nothing was written, and nothing names them but the garbage */
+    for (size_t i = 0; rc == 0 && i < m->pieces.n_garbage; i++) rc = remove_piece(m, m->pieces.garbage[i]);
+    return rc;
+}
+
+/* ---- all steps ---- */
+
+/* Whether another process is perhaps at the same partition. */
+static bool leaves_it(struct shard *sh, const struct pieces *p) {
+    bool again = sh->begun_id == p->id && sh->begun_move == p->move;
+    sh->begun_id = p->begun ? p->id : 0;
+    sh->begun_move = p->move;
+    return p->begun && !again;
+}
+
+int move_rows(struct rados *s, struct shard *sh, struct slice prefix) {
+    bool more = true;
+    int rc = 0;
+    for (int i = 0; rc == 0 && more && i < MOVES_MAX; i++) {
+        struct move m;
+        move_init(&m, s, prefix);
+        rc = move_read(&m);
+        more = rc == 0 && m.rows.n && !leaves_it(sh, &m.pieces);
+        if (more) rc = move_begin(&m);
+        if (more && rc == 0) rc = move_copy(&m);
+        if (more && rc == 0) rc = move_complete(&m);
+        if (more && rc == 0) atomic_fetch_add(&s->n_moves, 1);
+        more = more && m.more;
+        move_fini(&m);
+    }
+    return rc == -EAGAIN || rc == DROPPED ? 0 : rc;
+}
+
+int move_relieve(struct rados *s, struct shard *sh) {
+    struct buf wide;
+    buf_init(&wide, 0);
+    int rc = split_shard(s, sh, &wide);
+    if (rc == 0 && wide.n) rc = move_rows(s, sh, buf_slice(&wide));
+    buf_fini(&wide);
+    return rc;
+}

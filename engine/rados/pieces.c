@@ -1,0 +1,196 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "engine/rados/pieces.h"
+
+enum { CHUNK = 64 << 10 };
+
+/* ---- names ---- */
+
+void piece_name(uint32_t table, uint64_t id, uint64_t number, char out[PIECE_NAME]) {
+    snprintf(out, PIECE_NAME, "piece.%08" PRIx32 ".%016" PRIx64 ".%" PRIx64, table, id, number);
+}
+
+int piece_name_read(const char *name, uint32_t *table) {
+    uint64_t id, number;
+    char again[PIECE_NAME];
+    if (sscanf(name, "piece.%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64, table, &id, &number) != 3) return -1;
+    piece_name(*table, id, number, again);
+    return strcmp(again, name) == 0 ? 0 : -1;
+}
+
+/* ---- the value ---- */
+
+int pieces_read(struct slice value, struct arena *a, struct pieces *out) {
+    *out = (struct pieces){0};
+    if (!value.n) return 0;
+    struct rd r = rd_of(value);
+    out->id = rd_u64(&r);
+    out->move = rd_u64(&r);
+    out->begun = rd_u8(&r);
+    out->next = rd_u64(&r);
+    size_t n = rd_u32(&r);
+    if (r.bad || n > rd_left(&r) || !(out->garbage = ARENA_ARRAY(a, n + 1, uint64_t))) return -1;
+    while (out->n_garbage < n) out->garbage[out->n_garbage++] = rd_u64(&r);
+    n = rd_u32(&r);
+    if (r.bad || n > rd_left(&r) || !(out->items = ARENA_ARRAY(a, n + 1, struct piece))) return -1;
+    while (out->n < n) {
+        struct piece *p = &out->items[out->n++];
+        p->number = rd_u64(&r);
+        p->first = rd_bytes(&r, rd_u32(&r));
+    }
+    return r.bad || rd_left(&r) ? -1 : 0;
+}
+
+void pieces_write(struct buf *out, const struct pieces *p) {
+    buf_u64(out, p->id);
+    buf_u64(out, p->move);
+    buf_u8(out, p->begun);
+    buf_u64(out, p->next);
+    buf_u32(out, (uint32_t)p->n_garbage);
+    for (size_t i = 0; i < p->n_garbage; i++) buf_u64(out, p->garbage[i]);
+    buf_u32(out, (uint32_t)p->n);
+    for (size_t i = 0; i < p->n; i++) {
+        buf_u64(out, p->items[i].number);
+        buf_u32(out, (uint32_t)p->items[i].first.n);
+        buf_put_slice(out, p->items[i].first);
+    }
+}
+
+size_t pieces_find(const struct pieces *p, struct slice rest) {
+    size_t from = 0, to = p->n; /* from: the last piece known to begin at the key or in front of it */
+    while (from + 1 < to) {
+        size_t middle = from + (to - from) / 2;
+        if (slice_cmp(p->items[middle].first, rest) <= 0) from = middle;
+        else to = middle;
+    }
+    return from;
+}
+
+/* ---- reading ---- */
+
+/* Reads one part of a piece. -EAGAIN: the piece is gone, or holds operands that are newer than the
+ * head. */
+static int read_piece(struct rados *s, uint32_t table, const struct pieces *p, size_t i, const struct fetch_part *part,
+                      struct arena *a, struct fetched *f) {
+    char name[PIECE_NAME];
+    piece_name(table, p->id, p->items[i].number, name);
+    int rc = fetch_object(s, name, part, 1, a, f);
+    if (rc < 0) return rc == -ENOENT ? -EAGAIN : rc;
+    const struct shard_counter *written = shard_counter_find(&f->head, 0);
+    if (!written) return -EBADMSG;
+    return written->sequence <= p->move ? 0 : -EAGAIN; /* Q10 */
+}
+
+int pieces_merge(const struct omap_pairs *head, const struct omap_pairs *piece, struct omap_pairs *out) {
+    size_t h = 0, p = 0;
+    if (!head->n && !piece->n) return 0;
+    out->items = malloc((head->n + piece->n) * sizeof(out->items[0]));
+    if (!out->items) return -ENOMEM;
+    out->cap = head->n + piece->n;
+    while (h < head->n || p < piece->n) {
+        int c = h == head->n ? 1 : p == piece->n ? -1 : slice_cmp(head->items[h].key, piece->items[p].key);
+        out->items[out->n++] = c <= 0 ? head->items[h] : piece->items[p];
+        h += c <= 0;
+        p += c >= 0;
+    }
+    return 0;
+}
+
+/* Ends the pairs behind the key. */
+static void cut_behind(struct omap_pairs *pairs, struct slice last) {
+    while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, last) > 0) pairs->n--;
+}
+
+/* The length of the partition's escaped prefix, which keys of objects begin with. */
+static int escaped_length(struct slice prefix, size_t *n) {
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+    *n = b.n;
+    int rc = buf_failed(&b) ? -ENOMEM : 0;
+    buf_fini(&b);
+    return rc;
+}
+
+int pieces_add(struct rados *s, struct slice prefix, struct slice value, const struct fetch_part *part, struct arena *a,
+               struct omap_pairs *pairs, bool *more) {
+    struct pieces p;
+    struct omap_pairs found = {0}, sum = {0};
+    struct fetched f = {0};
+    bool more_found = false;
+    size_t n_prefix;
+    int rc = pieces_read(value, a, &p) < 0 ? -EBADMSG : escaped_length(prefix, &n_prefix);
+    if (rc < 0 || !p.n) return rc;
+    struct slice start = slice_str(part->start_after);
+    size_t i = pieces_find(&p, slice_of(start.p + n_prefix, start.n - n_prefix));
+    for (; rc == 0 && i < p.n && !more_found; i++) {
+        struct fetch_part rest = *part;
+        rest.max = part->max - found.n;
+        rc = read_piece(s, load_u32(prefix.p), &p, i, &rest, a, &f);
+        if (rc == 0) rc = fetch_append(&found, &f.pairs[0]);
+        /* Behind a piece that has given all it has, the page ends or the next piece goes on. */
+        more_found = rc == 0 && (f.more[0] || (found.n >= part->max && i + 1 < p.n));
+        /* Keys that begin with the prefix of one record are in one piece. */
+        if (strlen(part->prefix) > n_prefix + 1) break;
+    }
+    fetched_fini(&f);
+    /* A list that has more is complete up to its last key. */
+    struct slice last = pairs->n ? pairs->items[pairs->n - 1].key : slice_of("", 0);
+    if (rc == 0 && more_found) cut_behind(pairs, found.items[found.n - 1].key);
+    if (rc == 0 && *more) cut_behind(&found, last);
+    if (rc == 0) rc = pieces_merge(pairs, &found, &sum);
+    omap_pairs_fini(&found);
+    if (rc < 0) return rc;
+    omap_pairs_fini(pairs);
+    *pairs = sum;
+    *more = *more || more_found;
+    return 0;
+}
+
+/* ---- all of a shard ---- */
+
+static int each_of(const struct pieces *p, uint32_t table, piece_fn fn, void *arg) {
+    char name[PIECE_NAME];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n + p->n_garbage; i++) {
+        piece_name(table, p->id, i < p->n ? p->items[i].number : p->garbage[i - p->n], name);
+        rc = fn(arg, name);
+    }
+    return rc;
+}
+
+int pieces_each(struct rados *s, const struct shard *sh, piece_fn fn, void *arg) {
+    struct arena a;
+    struct omap_pairs pairs = {0};
+    struct buf start;
+    bool more = true;
+    int rc = 0;
+    arena_init(&a, CHUNK, 0);
+    buf_init(&start, 0);
+    buf_put_str(&start, SHARD_HEAD_LAST);
+    while (rc == 0 && more) {
+        struct omap_read r = {.pool = &s->pool};
+        struct pieces p;
+        pairs.n = 0;
+        buf_u8(&start, 0);
+        if (buf_failed(&start)) rc = -ENOMEM;
+        else omap_read_add(&r, (const char *)start.p, "", OMAP_READ_MAX);
+        if (rc == 0) rc = omap_read_run(&r, sh->name);
+        if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+        more = rc == 0 && r.parts[0].more && pairs.n;
+        omap_read_fini(&r);
+        for (size_t i = 0; rc == 0 && i < pairs.n; i++) {
+            if (omap_key_of_partition(pairs.items[i].key) != OMAP_PIECES) continue;
+            rc = pieces_read(pairs.items[i].value, &a, &p) < 0 ? -EBADMSG : each_of(&p, sh->id.table, fn, arg);
+        }
+        buf_clear(&start, SIZE_MAX);
+        if (more) buf_put_slice(&start, pairs.items[pairs.n - 1].key);
+        arena_reset(&a);
+    }
+    omap_pairs_fini(&pairs);
+    buf_fini(&start);
+    arena_fini(&a);
+    return rc;
+}
