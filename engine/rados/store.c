@@ -138,6 +138,7 @@ static void figures(const struct store *s, struct eng_store_figures *out) {
     pool_figures(r->pool.counts, out);
     out->n[ENG_STORE_GROUPS] = atomic_load(&r->n_groups);
     out->n[ENG_STORE_SPLITS] = atomic_load(&r->n_splits);
+    out->n[ENG_STORE_MOVES] = atomic_load(&r->n_moves);
     out->n[ENG_STORE_FOLDS] = atomic_load(&r->n_folds);
     shard_map_sum(&r->shards, &out->n[ENG_STORE_SHARDS], &out->n[ENG_STORE_SHARD_KEYS],
                   &out->n[ENG_STORE_SHARD_BYTES]);

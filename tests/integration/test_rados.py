@@ -213,6 +213,44 @@ def test_a_write_after_a_truncate_at_another_server_is_there_or_refused(sessions
     assert len(list(a.execute("SELECT p FROM ks.innocent"))) == 25
 
 
+WIDE = 9000  # rows, more than twice what an object takes before it splits
+
+
+def test_a_wide_partition_is_as_any_other(sessions, servers):
+    """Its rows lie in several objects. Both servers write to it, in batches and on conditions, delete from it and read it."""
+    a, b = sessions
+    table(a, b, "wide", "p int, c int, v text, s text static, PRIMARY KEY (p, c)")
+    a.execute("INSERT INTO ks.wide (p, c, v) VALUES (1, 1, 'a neighbour')")
+
+    def write(session):
+        insert = session.prepare("INSERT INTO ks.wide (p, c, v, s) VALUES (0, ?, ?, ?)")
+        own = range(0, WIDE, 2) if session is a else range(1, WIDE, 2)
+        for start in range(0, len(own), 30):
+            batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+            for c in own[start:start + 30]:
+                batch.add(insert, (c, f"v{c}", "static"))
+            session.execute(batch)
+        for c in own[:20]:
+            assert session.execute("UPDATE ks.wide SET v = %s WHERE p = 0 AND c = %s IF v = %s", (f"w{c}", c, f"v{c}")).one().applied
+
+    at_both(write, a, b)
+    eventually(lambda: sum(metrics(s)["tally_store_moves_total"] for s in servers[0]) > 0, "no row was moved")
+    for session in (a, b):
+        rows = list(session.execute(SimpleStatement("SELECT c, v, s FROM ks.wide WHERE p = 0", fetch_size=1000)))
+        assert [(r.c, r.v, r.s) for r in rows] == [(c, f"{'w' if c < 40 else 'v'}{c}", "static") for c in range(WIDE)]
+        assert [r.c for r in session.execute("SELECT c FROM ks.wide WHERE p = 0 AND c >= 4990 AND c < 5010 ORDER BY c DESC")] == list(range(5009, 4989, -1))
+        assert session.execute("SELECT v FROM ks.wide WHERE p = 0 AND c = 8765").one().v == "v8765"
+        assert not session.execute("UPDATE ks.wide SET v = 'x' WHERE p = 0 AND c = 8765 IF v = 'x'").one().applied
+        assert len(list(session.execute("SELECT c FROM ks.wide"))) == WIDE + 1
+    b.execute("DELETE FROM ks.wide WHERE p = 0 AND c >= 100 AND c < 8900")
+    a.execute("DELETE FROM ks.wide WHERE p = 0 AND c = 8950")
+    assert [r.c for r in a.execute("SELECT c FROM ks.wide WHERE p = 0")] == [c for c in range(WIDE) if not 100 <= c < 8900 and c != 8950]
+    a.execute("DELETE FROM ks.wide WHERE p = 0")
+    b.execute("INSERT INTO ks.wide (p, c, v) VALUES (0, 5, 'again')")
+    for session in (a, b):
+        assert [(r.p, r.c, r.v, r.s) for r in session.execute("SELECT p, c, v, s FROM ks.wide WHERE p = 0")] == [(0, 5, "again", None)]
+
+
 def test_the_schema_changes_at_both(sessions):
     a, b = sessions
     table(b, a, "changing", "p int PRIMARY KEY, v int")

@@ -67,7 +67,7 @@ static int setup_with(void **state, uint32_t partitions, uint64_t split_keys) {
 
 static int setup(void **state) { return setup_with(state, PARTITIONS, 60); }
 /* Few partitions, whose rows go to pieces of a few rows. */
-static int setup_wide(void **state) { return setup_with(state, WIDE_PARTITIONS, 8); }
+static int setup_wide(void **state) { return setup_with(state, WIDE_PARTITIONS, 10); }
 
 /* Shards are as large as those of a server. */
 static int setup_large(void **state) { return setup_with(state, PARTITIONS, 0); }
