@@ -371,6 +371,7 @@ static int take_made(struct move *m) {
     for (size_t i = 0; i < m->n_parts; i++) {
         const struct move_part *part = &m->parts[i];
         if (part->n && part->replaces) {
+            assert(part->n_made);
             memcpy(next.items + next.n, part->made, part->n_made * sizeof(next.items[0]));
             next.n += part->n_made;
             if (m->pieces.n) next.garbage[next.n_garbage++] = m->pieces.items[i].number;

@@ -756,7 +756,7 @@ static void test_a_move_that_was_left_changes_nothing(void **state) {
         assert_true(pieces_of(w, partition, NULL).move > before.move);
         assert_false(pieces_of(w, partition, NULL).begun);
         for (int i = 0; i < 2; i++) assert_rows(w, i ? w->other : w->s, partition, ROWS, 1);
-        if (before.begun) assert_int_equal(move_complete(&m), -EAGAIN); /* it was only slow */
+        if (partition % STEPS > 1) assert_int_equal(move_complete(&m), -EAGAIN); /* it was only slow */
         move_fini(&m);
         for (int i = 0; i < 2; i++) assert_rows(w, i ? w->other : w->s, partition, ROWS, 1);
     }
