@@ -193,7 +193,8 @@ static int write_round(struct pass *p, struct err *e) {
     if (!p->n) return ROUND_DONE;
     struct write_group g = {
         .prefix = buf_slice(&p->prefix), .changes = p->changes, .n = p->n, .removals = &p->head.removals};
-    assert(g.removals); /* Q12 */
+    assert(g.removals);      /* Q12 */
+    assert(!p->head.is_wide); /* Q16 */
     if (write_groups(p->s, &g, 1, e) < 0) return -1;
     if (g.result == WRITE_CHANGED) return ROUND_MET;
     for (size_t i = 0; i < p->n; i++) {

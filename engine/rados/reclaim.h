@@ -28,6 +28,9 @@
  *      As long as the mark stays the same, nothing was removed; so the partition has been empty since,
  *      its ballot is as old, and whoever has seen the partition with another mark, or without one, has
  *      long ended. A later reader or writer finds a partition that never was.
+ * Q16. A wide partition is left alone: its rows are in pieces, too (engine/rados/pieces.h). A round
+ *      reads at one moment whether it is wide, and its mark, and a move that completes changes the mark.
+ *      So no round combines or removes what a move takes out of the shard.
  */
 #pragma once
 

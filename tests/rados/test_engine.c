@@ -13,6 +13,7 @@
 #include "engine/rados/batchlog.h"
 #include "engine/rados/fetch.h"
 #include "engine/rados/omap_key.h"
+#include "engine/rados/pieces.h"
 #include "engine/rados/reclaim.h"
 #include "engine/rados/store.h"
 #include "engine/rados/write.h"
@@ -418,6 +419,22 @@ static int write_locked(struct pair *p, struct eng *eng, const struct eng_part *
     return rc;
 }
 
+struct other_write {
+    struct pair *p;
+    const struct eng_part *const *parts;
+    uint32_t n;
+    int rc;
+};
+
+static void *write_by_other(void *arg) {
+    struct other_write *w = arg;
+    bool written[2];
+    eng_lock_many(w->p->other, w->parts, w->n);
+    w->rc = write_locked(w->p, w->p->other, w->parts, w->n, written);
+    eng_unlock_many(w->p->other, w->parts, w->n);
+    return NULL;
+}
+
 /* Of a batch over two partitions, one of which another client has written to, the other one is written. The commit
  * says which, and the error says so. If the other client has written to both, it says that nothing was written. */
 static void test_a_batch_that_is_written_in_part_says_so(void **state) {
@@ -433,9 +450,11 @@ static void test_a_batch_that_is_written_in_part_says_so(void **state) {
     }
     for (uint32_t n = 1; n <= 2; n++) {
         eng_lock_many(p->rados, both, 2);
-        eng_lock_many(p->other, both, n);
-        assert_int_equal(write_locked(p, p->other, both, n, written), 0);
-        eng_unlock_many(p->other, both, n);
+        struct other_write w = {.p = p, .parts = both, .n = n};
+        pthread_t other; /* a thread locks partitions of one engine at a time */
+        assert_int_equal(pthread_create(&other, NULL, write_by_other, &w), 0);
+        pthread_join(other, NULL);
+        assert_int_equal(w.rc, 0);
         assert_int_equal(write_locked(p, p->rados, both, 2, written), ENG_CHANGED);
         assert_false(written[0]);
         assert_int_equal(written[1], n == 1);
@@ -903,7 +922,7 @@ static void test_a_shard_is_visited_by_one_server_in_a_period(void **state) {
 struct overtaking {
     struct pair *p;
     uint32_t partition;
-    int at, n;
+    int at, n, dropped;
 };
 
 static int overtake(void *arg) {
@@ -959,6 +978,49 @@ static void test_a_pass_that_is_overtaken_brings_nothing_back(void **state) {
     }
 }
 
+/* As if rows of the partition were taken elsewhere while a pass scans it: it gets another key of its own. */
+static int take_rows_elsewhere(void *arg) {
+    struct overtaking *o = arg;
+    if (++o->n != o->at) return 0;
+    struct shard *sh = shard_map_find(&store_rados(o->p->rados)->shards, o->p->table, 0);
+    struct eng_part part = part_of(o->p, o->partition);
+    struct buf prefix, key, value;
+    buf_init(&prefix, 0);
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    engi_key_prefix(&prefix, &part);
+    omap_key_partition(&key, buf_slice(&prefix), OMAP_PIECES);
+    pieces_write(&value, &(struct pieces){.id = 1, .move = 1, .next = 1});
+    put_raw(o->p, sh->name, buf_slice(&key), buf_slice(&value));
+    buf_fini(&prefix);
+    buf_fini(&key);
+    buf_fini(&value);
+    return 0;
+}
+
+static void drop_one(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
+    (void)key, (void)value, (void)covered_ts, (void)expired;
+    ((struct overtaking *)arg)->dropped++;
+}
+
+static void test_a_partition_with_rows_elsewhere_is_left_alone(void **state) {
+    struct pair *p = *state;
+    for (int at = 0; at <= 1; at++) { /* beside, and then when a row of it is found */
+        struct overtaking o = {.p = p, .partition = 1, .at = at};
+        const struct store_reclaim r = {.table = p->table,
+                                        .now_seconds = p->now + GC_GRACE + 1000,
+                                        .before_seconds = p->now + 1000,
+                                        .visited = take_rows_elsewhere,
+                                        .dropped = drop_one,
+                                        .arg = &o};
+        for (int i = 0; i < 2; i++) {
+            write_expired(p, 1);
+            assert_int_equal(reclaim_table(store_rados(p->rados), &r, &p->e), 0);
+            assert_int_equal(o.dropped, at ? 0 : i + 1);
+        }
+    }
+}
+
 static void test_a_pass_ends_when_it_is_told(void **state) {
     struct pair *p = *state;
     struct count c = {.end_after = 5};
@@ -989,6 +1051,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it, setup_large, teardown),
         cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_brings_nothing_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_is_visited_by_one_server_in_a_period, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_partition_with_rows_elsewhere_is_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pass_ends_when_it_is_told, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
