@@ -94,6 +94,12 @@ int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
 void ddl_stop(struct ddl *d);
 void ddl_release_held(struct ddl *d);
 
+/* ---- truncate.c ---- */
+
+/* Forgets truncations that an older version had half recorded when it was killed: the table keeps its
+ * rows. */
+int truncate_forget(struct ddl *d, struct err *e) MUST_CHECK;
+
 /* ---- type.c ---- */
 
 /* Call after a type's definition changed: touches the tables and types that use it, at any
@@ -112,7 +118,7 @@ void regions_step(struct ddl *d, struct entry *x, int64_t now_us);
 
 /* ---- system_keyspace.c ---- */
 
-/* Loads the alterations recorded before the start. */
+/* Loads the alterations that are recorded. */
 int system_keyspaces_load(struct ddl *d, struct err *e) MUST_CHECK;
 
 /* ---- rule.c: rules of DDL delays; the lock is held ---- */

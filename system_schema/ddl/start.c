@@ -57,12 +57,14 @@ static int show(struct ddl *d, struct err *e) {
 int ddl_read(struct ddl *d, struct err *e) {
     strays_reset(&d->recovery->strays);
     if (rules_load(d, e) || saved_keyspaces_clean(d->recovery, e) || entries_load(d->objects, e) ||
-        history_prune(d->objects, e) || recovery_load(d->recovery, e))
+        truncate_forget(d, e) || history_prune(d->objects, e) || recovery_load(d->recovery, e))
         return -1;
     return show(d, e);
 }
 
-static int read_objects(struct ddl *d, struct err *e) { return entries_load(d->objects, e) ? -1 : show(d, e); }
+static int read_objects(struct ddl *d, struct err *e) {
+    return entries_load(d->objects, e) || system_keyspaces_load(d, e) ? -1 : show(d, e);
+}
 
 /* ---- reading again ---- */
 

@@ -5,13 +5,15 @@
  * freed as a dropped table is.
  *
  * G2. Both records are written together. So no server and no start finds a table whose rows belong
- *     to a DELETED one, too, and frees the rows of a live table.
+ *     to a DELETED one, too, and frees the rows of a live table. Older versions wrote one after the
+ *     other: a start takes back a truncation that was killed in between (truncate_forget).
  *
  * Where several servers share a remote store, another one may not know the new id yet. So the
  * statement is answered when the old rows are freed: from then on the store refuses writes to the
  * old id, and no write that is acknowledged after the answer is lost.
  */
 #include "base/fault.h"
+#include "base/log.h"
 #include "system_schema/ddl/apply.h"
 
 /* How long statements that began before the TRUNCATE may still write to the old storage id,
@@ -62,4 +64,21 @@ int apply_truncate_table(struct apply *a) {
     table_tell_engine(a->objects, x);
     pthread_cond_broadcast(&a->objects->moved);
     return rc;
+}
+
+int truncate_forget(struct ddl *d, struct err *e) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_entries;) {
+        struct entry *y = o->entries[i];
+        const struct entry *x =
+            y->kind->has_rows && entry_is_gone(y) ? entry_find(o, y->kind, y->keyspace_id, y->name) : NULL;
+        if (!x || x->storage != y->storage) {
+            i++;
+            continue;
+        }
+        log_warn("catalog: a truncation of %s that a stop interrupted was not done", x->name);
+        if (entry_erase(o, y, e)) return -1;
+        entry_remove(o, y);
+    }
+    return 0;
 }

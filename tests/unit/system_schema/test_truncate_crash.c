@@ -248,10 +248,54 @@ static void test_truncate_of_a_table_with_recovery_killed_at_every_step(void **s
     kill_at_every_step(true);
 }
 
+/* Writes the record that an older version wrote first, and by which a DELETED object owns the rows of the
+ * table, too. */
+static int add_remains(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct buf *out = arg;
+    struct record r;
+    if (record_decode(key, value, &r, e)) return -1;
+    if (!slice_is(r.name, "t")) return 0;
+    r.id = 9999;
+    r.status = SCHEMA_DELETED;
+    record_encode(&r, out);
+    return 0;
+}
+
+static void test_half_a_truncation_of_an_older_version_frees_no_rows(void **state) {
+    (void)state;
+    char dir[] = "/tmp/tally-truncate-XXXXXX", command[64];
+    uint8_t key[RECORD_KEY_SIZE];
+    struct world w;
+    struct buf remains;
+    assert_non_null(mkdtemp(dir));
+    world_open(&w, dir);
+    make_table(&w, false);
+    uint32_t storage = storage_of(&w, "t");
+    write_rows(&w, storage, ROWS);
+    buf_init(&remains, 0);
+    must(&w, eng_meta_scan(w.eng, slice_str("catalog/t/"), add_remains, &remains, &w.err));
+    assert_true(remains.n > 0);
+    record_key('t', 9999, key);
+    must(&w, eng_meta_put(w.eng, slice_of(key, sizeof key), buf_slice(&remains), &w.err));
+    buf_fini(&remains);
+    world_close(&w);
+    for (int i = 0; i < 2; i++) {
+        world_open(&w, dir);
+        settle(&w);
+        assert_int_equal(storage_of(&w, "t"), storage);
+        assert_int_equal(rows_in(&w, storage), ROWS);
+        write_rows(&w, storage, ROWS); /* its place was not freed */
+        world_close(&w);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_truncate_killed_at_every_step),
         cmocka_unit_test(test_truncate_of_a_table_with_recovery_killed_at_every_step),
+        cmocka_unit_test(test_half_a_truncation_of_an_older_version_frees_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
