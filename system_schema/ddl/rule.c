@@ -52,7 +52,8 @@ int rules_load(struct ddl *d, struct err *e) {
     return d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), put_loaded, d, e) : 0;
 }
 
-/* Writes the record (keep) or erases it. */
+/* Writes the record (keep) or erases it. There is no condition: a statement replaces the whole rule,
+ * whatever it was, so of two servers the later one wins. */
 static int record_rule(struct ddl *d, const struct ddl_rule *rule, bool keep, struct err *e) {
     struct buf key, value;
     buf_init(&key, 0);

@@ -65,8 +65,8 @@ int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     buf_put_str(&key, prefix);
     buf_put_str(&key, ks.name);
     int rc = definition_form(&keyspace_kind, &place, &ks, &form, a->err);
-    if (rc == 0)
-        rc = buf_failed(&key) ? err_nomem(a->err) : eng_meta_put(o->eng, buf_slice(&key), buf_slice(&form), a->err);
+    const struct eng_meta_change change = {.key = buf_slice(&key), .value = buf_slice(&form)};
+    if (rc == 0) rc = buf_failed(&key) ? err_nomem(a->err) : objects_write(o, 1, &change, a->err); /* C3 */
     if (rc == 0) rc = take_form(d, at, buf_slice(&form), a->err);
     if (rc == 0) rc = objects_publish(o, a->err);
     buf_fini(&key);

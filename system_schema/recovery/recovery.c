@@ -49,6 +49,8 @@ static void encode(const struct history *h, struct buf *b) {
     }
 }
 
+/* Records of this room are written without a condition: only a store with one writer has histories,
+ * because point-in-time recovery is refused on a remote one. */
 int recovery_record(struct recovery *r, const struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
     struct buf b;

@@ -743,6 +743,30 @@ static void test_records_of_other_things_leave_the_schema_alone(void **state) {
     world_free(b);
 }
 
+static bool writes_are_durable(struct world *w, const char *keyspace) {
+    const struct schema *s = catalog_schema(w->catalog);
+    bool durable = schema_keyspace_find(s, keyspace)->durable_writes;
+    schema_unref(s);
+    return durable;
+}
+
+static void test_alterations_of_system_keyspaces_are_seen_at_another_server(void **state) {
+    (void)state;
+    struct world *a = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    struct world *b = world_on((struct eng_options){.shared = true, .beside = a->eng}, MODE_CASSANDRA, "none");
+    struct schema_change out;
+    uint32_t unfinished;
+    const struct catalog_change change = {.op = CATALOG_ALTER_KEYSPACE, .keyspace = "system_traces", .durable_writes = 0};
+    assert_true(writes_are_durable(b, "system_traces"));
+    assert_int_equal(catalog_apply(a->catalog, &change, &out, &unfinished, &a->err), 1);
+    advance(b, 0);
+    assert_false(writes_are_durable(b, "system_traces"));
+    catalog_close(a->catalog);
+    eng_close(a->eng);
+    free(a);
+    world_free(b);
+}
+
 /* One of them is not told of what the other makes: their ids differ all the same, and no record replaces
  * another's. */
 static void test_two_servers_give_no_id_twice(void **state) {
@@ -869,6 +893,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
         cmocka_unit_test(test_records_of_other_things_leave_the_schema_alone),
+        cmocka_unit_test(test_alterations_of_system_keyspaces_are_seen_at_another_server),
         cmocka_unit_test(test_two_servers_give_no_id_twice),
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
