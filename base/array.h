@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,4 +21,10 @@ static inline MUST_CHECK int array_room(void *array, size_t n, size_t *cap, size
     memcpy(array, &items, sizeof(items));
     *cap = more;
     return 0;
+}
+
+/* Compares items that are, or begin with, a uint32_t: for qsort and bsearch. */
+static inline int array_u32_order(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
 }

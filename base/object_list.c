@@ -6,8 +6,7 @@
 
 static uint32_t object_of(const void *item) { return *(const uint32_t *)item; }
 
-/* The position of the object, or the position at which it would be inserted. */
-static uint32_t place_of(const struct object_list *l, uint32_t object) {
+uint32_t object_list_from(const struct object_list *l, uint32_t object) {
     uint32_t low = 0, high = l->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -22,12 +21,12 @@ static bool is_at(const struct object_list *l, uint32_t at, uint32_t object) {
 }
 
 void *object_list_find(const struct object_list *l, uint32_t object) {
-    uint32_t at = place_of(l, object);
+    uint32_t at = object_list_from(l, object);
     return is_at(l, at, object) ? l->items[at] : NULL;
 }
 
 int object_list_add(struct object_list *l, void *item) {
-    uint32_t at = place_of(l, object_of(item));
+    uint32_t at = object_list_from(l, object_of(item));
     assert(!is_at(l, at, object_of(item)));
     if (l->n == l->cap) {
         uint32_t cap = l->cap ? 2 * l->cap : 64;
@@ -43,7 +42,7 @@ int object_list_add(struct object_list *l, void *item) {
 }
 
 void *object_list_remove(struct object_list *l, uint32_t object) {
-    uint32_t at = place_of(l, object);
+    uint32_t at = object_list_from(l, object);
     if (!is_at(l, at, object)) return NULL;
     void *item = l->items[at];
     memmove(l->items + at, l->items + at + 1, (l->n - at - 1) * sizeof(void *));

@@ -13,6 +13,8 @@ struct object_list {
     void **items;
 };
 
+/* The position of the first item whose object is not below this one; n: there is none. */
+uint32_t object_list_from(const struct object_list *l, uint32_t object);
 /* NULL: the object has no item. */
 void *object_list_find(const struct object_list *l, uint32_t object);
 /* Adds an item. Its object must not have one yet. -1: no memory. */

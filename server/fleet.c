@@ -22,7 +22,7 @@ struct head {
 struct other {
     uint64_t id, tables; /* tables: the sequence of those that were read */
     size_t n, cap;
-    uint32_t *objects;   /* that it has */
+    uint32_t *objects;   /* that it has, ascending */
     uint64_t incarnation, sequence; /* of the head that was read last */
     int64_t changed_us;             /* when another one was read */
     struct limit_demands demands;   /* in it */
@@ -37,7 +37,7 @@ struct fleet {
     bool all;             /* the next write has all tables */
     int64_t written_us;   /* when the tables were last written; 0: not yet */
     size_t n_objects, objects_cap;
-    uint32_t *objects;    /* whose records are in the store, SHARE_DROPPED left out */
+    uint32_t *objects;    /* whose records are in the store, ascending; SHARE_DROPPED left out */
     size_t n_others, others_cap;
     struct other **others;
     struct fleet_limits limits; /* demands NULL: they are not shared */
@@ -181,9 +181,7 @@ static int add_table(void *arg, uint32_t object, struct slice records) {
 }
 
 static bool has(const uint32_t *objects, size_t n, uint32_t object) {
-    for (size_t i = 0; i < n; i++)
-        if (objects[i] == object) return true;
-    return false;
+    return n && bsearch(&object, objects, n, sizeof(*objects), array_u32_order);
 }
 
 /* Tables that were dropped leave the share, in the write that adds their sums to those of dropped
@@ -204,10 +202,11 @@ static int note_objects(struct writing *w) {
         if (ledger_has(f->o.ledger, f->objects[i])) f->objects[n++] = f->objects[i];
     f->n_objects = n;
     for (size_t i = 0; i < w->n_objects; i++) {
-        if (has(f->objects, f->n_objects, w->objects[i])) continue;
+        if (has(f->objects, n, w->objects[i])) continue;
         if (array_room(&f->objects, f->n_objects, &f->objects_cap, sizeof(*f->objects))) return -1;
         f->objects[f->n_objects++] = w->objects[i];
     }
+    if (f->n_objects > n) qsort(f->objects, f->n_objects, sizeof(*f->objects), array_u32_order);
     return 0;
 }
 
@@ -324,7 +323,7 @@ struct reading {
     struct fleet *f;
     struct other *other;
     size_t n, cap;
-    uint32_t *objects; /* that are there now */
+    uint32_t *objects; /* that are there now; a scan returns them in ascending order */
 };
 
 static int take_record(void *arg, struct slice name, struct slice value, struct err *e) {

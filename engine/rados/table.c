@@ -113,7 +113,7 @@ int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes,
 }
 
 struct tables {
-    uint32_t *ids;
+    uint32_t *ids; /* one for each object, but for some of a table that follow each other */
     size_t n, cap;
 };
 
@@ -121,24 +121,19 @@ static int note_table(void *arg, const char *name) {
     struct tables *t = arg;
     uint32_t table;
     if (table_of(name, &table) < 0) return 0;
-    for (size_t i = 0; i < t->n; i++)
-        if (t->ids[i] == table) return 0;
+    if (t->n && t->ids[t->n - 1] == table) return 0;
     if (array_room(&t->ids, t->n, &t->cap, sizeof(t->ids[0])) < 0) return -ENOMEM;
     t->ids[t->n++] = table;
     return 0;
-}
-
-static int by_id(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
 }
 
 int table_each(struct rados *s, table_fn fn, void *arg, struct err *e) {
     struct tables t = {0};
     int rc = pool_each_object(&s->pool, note_table, &t);
     if (rc < 0) rc = pool_error(e, rc, POOL_READS, "names");
-    if (t.n) qsort(t.ids, t.n, sizeof(t.ids[0]), by_id);
-    for (size_t i = 0; rc == 0 && i < t.n; i++) rc = fn(arg, t.ids[i], e);
+    if (t.n) qsort(t.ids, t.n, sizeof(t.ids[0]), array_u32_order);
+    for (size_t i = 0; rc == 0 && i < t.n; i++)
+        if (!i || t.ids[i] != t.ids[i - 1]) rc = fn(arg, t.ids[i], e);
     free(t.ids);
     return rc;
 }

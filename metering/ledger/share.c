@@ -63,26 +63,20 @@ int share_take(struct share *s, uint32_t object, struct slice records) {
     return -1;
 }
 
-static int by_number(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool is_hidden(const struct shares *s, uint32_t object) {
-    return s->n_hidden && bsearch(&object, s->hidden, s->n_hidden, sizeof(*s->hidden), by_number);
+    return s->n_hidden && bsearch(&object, s->hidden, s->n_hidden, sizeof(*s->hidden), array_u32_order);
 }
 
 bool shares_next(const struct shares *s, uint64_t from, uint32_t *object) {
     bool found = false;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n && from <= UINT32_MAX; i++) {
         const struct object_list *tables = &s->items[i]->stats.tables;
-        for (uint32_t k = 0; k < tables->n; k++) {
-            uint32_t o = ((const struct table_stats *)tables->items[k])->object;
-            if (o < from || is_hidden(s, o)) continue;
-            if (!found || o < *object) *object = o;
-            found = true;
-            break; /* they ascend */
-        }
+        uint32_t k = object_list_from(tables, (uint32_t)from);
+        while (k < tables->n && is_hidden(s, stats_at(&s->items[i]->stats, k)->object)) k++;
+        if (k == tables->n) continue;
+        uint32_t o = stats_at(&s->items[i]->stats, k)->object;
+        if (!found || o < *object) *object = o;
+        found = true;
     }
     return found;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "system_schema/objects/record.h"
 
 void named_ids_init(struct named_ids *all) { *all = (struct named_ids){.n = 0}; }
@@ -43,14 +44,9 @@ void named_ids_take(struct named_ids *all, struct slice key, struct slice value)
     }
 }
 
-static int by_id(const void *a, const void *b) {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 bool named_ids_has(struct named_ids *all, uint32_t id) {
     if (all->unknown) return true;
-    if (!all->sorted && all->n) qsort(all->ids, all->n, sizeof *all->ids, by_id);
+    if (!all->sorted && all->n) qsort(all->ids, all->n, sizeof *all->ids, array_u32_order);
     all->sorted = true;
-    return all->n && bsearch(&id, all->ids, all->n, sizeof *all->ids, by_id);
+    return all->n && bsearch(&id, all->ids, all->n, sizeof *all->ids, array_u32_order);
 }
