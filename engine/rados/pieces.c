@@ -12,11 +12,10 @@ void piece_name(uint32_t table, uint64_t id, uint64_t number, char out[PIECE_NAM
     snprintf(out, PIECE_NAME, "piece.%08" PRIx32 ".%016" PRIx64 ".%" PRIx64, table, id, number);
 }
 
-int piece_name_read(const char *name, uint32_t *table) {
-    uint64_t id, number;
+int piece_name_read(const char *name, uint32_t *table, uint64_t *id, uint64_t *number) {
     char again[PIECE_NAME];
-    if (sscanf(name, "piece.%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64, table, &id, &number) != 3) return -1;
-    piece_name(*table, id, number, again);
+    if (sscanf(name, "piece.%8" SCNx32 ".%16" SCNx64 ".%16" SCNx64, table, id, number) != 3) return -1;
+    piece_name(*table, *id, *number, again);
     return strcmp(again, name) == 0 ? 0 : -1;
 }
 

@@ -42,7 +42,8 @@ static int remove_shard(void *arg, const struct shard *sh, const struct shard_he
 /* The table of a shard's or a piece's object. -1: the name is of neither. */
 static int table_of(const char *name, uint32_t *table) {
     struct shard_id id;
-    if (shard_name_read(name, &id) < 0) return piece_name_read(name, table);
+    uint64_t piece, number;
+    if (shard_name_read(name, &id) < 0) return piece_name_read(name, table, &piece, &number);
     *table = id.table;
     return 0;
 }

@@ -18,17 +18,30 @@
 #include "engine/rados/head.h"
 #include "engine/rados/named.h"
 #include "engine/rados/omap_key.h"
+#include "engine/rados/pieces.h"
 #include "engine/rows/check.h"
 
 enum { TRIES = 10, CHUNK = 64 << 10, KEY_SHOWN = 48 };
+
+/* An object of rows: a shard's or, with is_piece, a piece of a wide partition. */
+struct object {
+    bool is_piece;
+    struct shard_id shard;      /* of a piece the table only */
+    uint64_t id, number;        /* of a piece */
+};
 
 struct verify {
     struct eng_verify *v;
     struct rados s; /* only its pool is used */
     struct arena arena; /* of one page or one look */
     size_t n, cap;
-    struct shard_id *shards;
+    struct object *objects;
 };
+
+static void object_name(const struct object *o, char out[PIECE_NAME]) {
+    if (o->is_piece) piece_name(o->shard.table, o->id, o->number, out);
+    else shard_name(&o->shard, out);
+}
 
 static void tell(struct verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void tell(struct verify *v, const char *fmt, ...) {
@@ -49,21 +62,22 @@ struct contents {
     uint64_t own_keys;                /* partitions' own keys */
 };
 
-static int check_operand(struct verify *v, const struct shard_id *id, const struct omap_pair *p, struct err *e) {
+static int check_operand(struct verify *v, const struct object *o, const struct omap_pair *p, struct err *e) {
     struct buf key;
     struct omap_operand_id operand;
     buf_init(&key, 0);
-    buf_u32(&key, id->table);
+    buf_u32(&key, o->shard.table);
     int rc = omap_key_read(p->key, &key, &operand) < 0 ? err_set(e, ERR_SERVER, "its key is none of an operand") : 0;
     if (rc == 0) rc = engi_check_record(buf_slice(&key), p->value, &v->arena, e);
-    if (rc == 0 && (shard_position(buf_slice(&key)) < id->bits || shard_position(buf_slice(&key)) > shard_last(id)))
+    uint64_t position = rc == 0 && !o->is_piece ? shard_position(buf_slice(&key)) : o->shard.bits;
+    if (position < o->shard.bits || (!o->is_piece && position > shard_last(&o->shard)))
         rc = err_set(e, ERR_SERVER, "its token is none of this object's");
     buf_fini(&key);
     return rc;
 }
 
-static void take_pair(struct verify *v, const struct shard_id *id, const struct omap_pair *p, struct contents *c) {
-    char name[SHARD_NAME], shown[2 * KEY_SHOWN + 1] = "";
+static void take_pair(struct verify *v, const struct object *o, const struct omap_pair *p, struct contents *c) {
+    char name[PIECE_NAME], shown[2 * KEY_SHOWN + 1] = "";
     struct err e = {0};
     if (omap_key_of_partition(p->key)) {
         c->own_keys++;
@@ -71,8 +85,8 @@ static void take_pair(struct verify *v, const struct shard_id *id, const struct 
     }
     c->operands++;
     c->operand_bytes += p->key.n + p->value.n;
-    if (check_operand(v, id, p, &e) == 0) return;
-    shard_name(id, name);
+    if (check_operand(v, o, p, &e) == 0) return;
+    object_name(o, name);
     for (size_t i = 0; i < p->key.n && i < KEY_SHOWN; i++) snprintf(shown + 2 * i, 3, "%02x", p->key.p[i]);
     tell(v, "object %s: the key 0x%s%s: %s", name, shown, p->key.n > KEY_SHOWN ? "..." : "", e.text);
 }
@@ -100,14 +114,14 @@ static int read_page(struct verify *v, const char *name, const char *start, stru
 }
 
 /* 0; -EAGAIN: it changed; -EBADMSG: its head is damaged; another negative error number. */
-static int read_object(struct verify *v, const struct shard_id *id, struct arena *first_arena, struct contents *c) {
+static int read_object(struct verify *v, const struct object *o, struct arena *first_arena, struct contents *c) {
     struct omap_pairs first = {0}, head = {0}, page = {0};
-    char name[SHARD_NAME];
+    char name[PIECE_NAME];
     struct buf start;
     bool more = true;
     int rc = 0;
     *c = (struct contents){0};
-    shard_name(id, name);
+    object_name(o, name);
     buf_init(&start, 0);
     buf_put_str(&start, SHARD_HEAD_LAST);
     buf_u8(&start, 0);
@@ -115,7 +129,7 @@ static int read_object(struct verify *v, const struct shard_id *id, struct arena
         arena_reset(&v->arena);
         if (buf_failed(&start)) rc = -ENOMEM;
         if (rc == 0) rc = read_page(v, name, (const char *)start.p, &head, &page, &more);
-        for (size_t i = 0; rc == 0 && i < page.n; i++) take_pair(v, id, &page.items[i], c);
+        for (size_t i = 0; rc == 0 && i < page.n; i++) take_pair(v, o, &page.items[i], c);
         if (rc == 0 && first.n && !pairs_equal(&first, &head)) rc = -EAGAIN;
         for (size_t i = 0; rc == 0 && !first.n && i < head.n; i++) {
             head.items[i].key = arena_dup(first_arena, head.items[i].key);
@@ -187,31 +201,36 @@ static int check_whole(struct verify *v, const struct shard_id *id, const char *
     return rc < 0 ? rc : 0;
 }
 
-static int check_shard(struct verify *v, const struct shard_id *id) {
+/* The counters of a piece are bounds: a row that is moved again counts again. */
+static int check_state(struct verify *v, const struct object *o, const char *name, const struct contents *c) {
+    enum shard_state state = c->head.state;
+    if (!o->is_piece) check_counters(v, name, c);
+    if (o->is_piece ? state != SHARD_OPEN
+                    : state != SHARD_OPEN && state != SHARD_FROZEN && state != SHARD_COPIED && state != SHARD_SPLIT)
+        tell(v, "object %s is in no state", name);
+    if (state == SHARD_SPLIT && !o->is_piece) return check_halves(v, &o->shard, name);
+    return state == SHARD_OPEN && o->shard.depth ? check_whole(v, &o->shard, name) : 0;
+}
+
+static int check_object(struct verify *v, const struct object *o) {
     struct arena head_arena;
     struct contents c;
-    char name[SHARD_NAME];
+    char name[PIECE_NAME];
     int rc = -EAGAIN;
-    shard_name(id, name);
+    object_name(o, name);
     arena_init(&head_arena, CHUNK, 0);
     for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
         arena_reset(&head_arena);
-        rc = read_object(v, id, &head_arena, &c);
+        rc = read_object(v, o, &head_arena, &c);
     }
     v->v->objects++;
     v->v->rows += c.operands;
     arena_reset(&v->arena);
     switch (rc) {
-    case 0:
-        check_counters(v, name, &c);
-        if (c.head.state == SHARD_SPLIT) rc = check_halves(v, id, name);
-        else if (c.head.state == SHARD_OPEN && id->depth) rc = check_whole(v, id, name);
-        else if (c.head.state != SHARD_OPEN && c.head.state != SHARD_FROZEN && c.head.state != SHARD_COPIED)
-            tell(v, "object %s is in no state", name);
-        break;
+    case 0: rc = check_state(v, o, name, &c); break;
     case -EAGAIN: v->v->busy++, rc = 0; break;
     case -EBADMSG: tell(v, "object %s: its head is damaged", name), rc = 0; break;
-    case -ENOENT: rc = 0; break; /* it was dropped meanwhile */
+    case -ENOENT: rc = 0; break; /* its table was dropped meanwhile, or the piece was replaced */
     default: break;
     }
     arena_fini(&head_arena);
@@ -265,39 +284,47 @@ static int check_batches(struct verify *v) {
 }
 
 /* Runs after the named records were read: an object whose table is not among them has no owner. */
-static int check_owner(struct verify *v, const struct shard_id *id) {
-    char name[SHARD_NAME];
-    shard_name(id, name);
+static int check_owner(struct verify *v, const struct object *o) {
+    struct omap_pairs head = {0}, page = {0};
+    char name[PIECE_NAME];
+    bool more;
+    uint32_t table = o->shard.table;
+    object_name(o, name);
     arena_reset(&v->arena);
-    int dropped = head_was_dropped(&v->s, id->table, &v->arena);
-    if (dropped < 0 || (!dropped && v->v->has(v->v->arg, id->table))) return dropped < 0 ? dropped : 0;
-    int state = state_of(v, id);
-    if (state == -ENOENT) return 0;
-    if (state < 0 && state != -EBADMSG) return state;
-    if (dropped) tell(v, "object %s is left of the table of id %u, which was dropped", name, id->table);
+    int dropped = head_was_dropped(&v->s, table, &v->arena);
+    if (dropped < 0 || (!dropped && v->v->has(v->v->arg, table))) return dropped < 0 ? dropped : 0;
+    int rc = read_page(v, name, SHARD_HEAD_LAST, &head, &page, &more);
+    omap_pairs_fini(&head);
+    omap_pairs_fini(&page);
+    if (rc < 0) return rc == -ENOENT ? 0 : rc;
+    if (dropped) tell(v, "object %s is left of the table of id %u, which was dropped", name, table);
     else
         tell(v, "object %s has rows of id %u, which no object of the catalogue has; a server frees them after its "
-                "start", name, id->table);
+                "start", name, table);
     return 0;
 }
 
 /* ---- the whole ---- */
 
-static int note_shard(void *arg, const char *name) {
+static int note_object(void *arg, const char *name) {
     struct verify *v = arg;
-    struct shard_id id;
-    if (shard_name_read(name, &id) < 0) return 0;
-    if (array_room(&v->shards, v->n, &v->cap, sizeof(v->shards[0])) < 0) return -ENOMEM;
-    v->shards[v->n++] = id;
+    struct object o = {0};
+    if (shard_name_read(name, &o.shard) < 0) {
+        o.shard = (struct shard_id){0};
+        o.is_piece = piece_name_read(name, &o.shard.table, &o.id, &o.number) == 0;
+        if (!o.is_piece) return 0;
+    }
+    if (array_room(&v->objects, v->n, &v->cap, sizeof(v->objects[0])) < 0) return -ENOMEM;
+    v->objects[v->n++] = o;
     return 0;
 }
 
 static int check_all(struct verify *v, struct err *e) {
-    int rc = pool_each_object(&v->s.pool, note_shard, v);
-    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_shard(v, &v->shards[i]);
+    int rc = pool_each_object(&v->s.pool, note_object, v);
+    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_object(v, &v->objects[i]);
     if (rc == 0) rc = check_batches(v);
     if (rc == 0 && check_named(v, e) < 0) return -1;
-    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_owner(v, &v->shards[i]);
+    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_owner(v, &v->objects[i]);
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of the pool") : 0;
 }
 
@@ -308,7 +335,7 @@ int eng_verify_rados(struct eng_verify *o, const struct eng_rados *where, struct
     arena_init(&v.arena, CHUNK, 0);
     int rc = check_all(&v, e);
     arena_fini(&v.arena);
-    free(v.shards);
+    free(v.objects);
     pool_close(&v.s.pool);
     return rc;
 }

@@ -476,7 +476,7 @@ struct findings {
 static void take_finding(void *arg, const char *words) {
     struct findings *f = arg;
     char table[16], id[16];
-    snprintf(table, sizeof(table), "rows.%08x", f->p->table);
+    snprintf(table, sizeof(table), ".%08x.", f->p->table);
     snprintf(id, sizeof(id), "id %u", f->p->table);
     if (strstr(words, table) || strstr(words, id)) buf_printf(&f->words, "%s\n", words);
 }
@@ -564,6 +564,43 @@ static void test_damage_of_a_shard_is_found(void **state) {
     assert_found(p, false, "which no object of the catalogue has");
     buf_fini(&record);
     buf_fini(&key);
+}
+
+struct noted_piece {
+    uint32_t table;
+    char name[PIECE_NAME];
+};
+
+/* Keeps the name of a piece of this test's table. */
+static int note_piece(void *arg, const char *name) {
+    struct noted_piece *note = arg;
+    uint32_t table;
+    uint64_t id, number;
+    if (piece_name_read(name, &table, &id, &number) == 0 && table == note->table)
+        snprintf(note->name, sizeof(note->name), "%s", name);
+    return 0;
+}
+
+static void test_damage_of_a_piece_is_found(void **state) {
+    struct pair *p = *state;
+    struct noted_piece note = {.table = p->table};
+    compare_random(p, ROUNDS / 4);
+    /* engines that have written nothing move nothing */
+    eng_close(p->rados);
+    eng_close(p->other);
+    p->rados = open_rados(&p->clock, 10, &p->e);
+    p->other = open_rados(&p->clock, 10, &p->e);
+    assert_int_equal(pool_each_object(&store_rados(p->rados)->pool, note_piece, &note), 0);
+    assert_true(note.name[0] != 0);
+    assert_found(p, true, NULL);
+    put_raw(p, note.name, slice_str("garbage"), slice_str("x"));
+    assert_found(p, true, "its key is none of an operand");
+    remove_raw(p, note.name, slice_str("garbage"));
+    put_raw(p, note.name, shard_state_key, slice_str("?"));
+    assert_found(p, true, "is in no state");
+    put_raw(p, note.name, shard_state_key, shard_state_value(SHARD_OPEN));
+    assert_found(p, true, NULL);
+    assert_found(p, false, note.name);
 }
 
 static void test_halves_and_wholes_that_do_not_fit_are_found(void **state) {
@@ -1047,6 +1084,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_tombstones_stay_while_an_older_batch_is_in_the_log, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_expires_is_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_reclaimed_of_wide_partitions, setup_wide, teardown),
+        cmocka_unit_test_setup_teardown(test_damage_of_a_piece_is_found, setup_wide, teardown),
         cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup_large, teardown),
         cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it, setup_large, teardown),
         cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_brings_nothing_back, setup, teardown),
