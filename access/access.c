@@ -363,8 +363,8 @@ static void look_again(struct access_control *a) {
     if (rc) atomic_store(&a->noticed, true);
 }
 
-/* What follows the roles that were read at a start: grants go on objects that were dropped shortly
- * before a stop, and the first role is made. */
+/* Completes the roles that were read at a start: removes the grants on objects that were dropped
+ * shortly before a stop, and makes the first role. */
 static int complete(struct access_control *a, struct err *e) {
     const struct schema *schema = catalog_schema(a->catalog);
     int rc = strip(a, NULL, is_gone, schema, e);

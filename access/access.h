@@ -58,8 +58,8 @@ enum { ACCESS_AGAIN = 1 };
 int access_end(struct access_control *a, int rc, struct err *e) MUST_CHECK;
 /* Puts the role and returns the set with it. NULL: err. */
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) MUST_CHECK;
-/* Not between the others. Adds a role of the operator's file: an existing role gets this password hash, a new one all
- * rights. The change is not recorded. */
+/* Adds a role of the operator's file: an existing role gets this password hash, a new one all
+ * rights. The change is not recorded. Not between access_begin and access_end. */
 int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) MUST_CHECK;
 /* Removes the role, the memberships of others in it, and the grants on it. */
 const struct role_set *access_drop(struct access_control *a, const char *name, struct err *e) MUST_CHECK;

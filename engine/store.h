@@ -171,17 +171,19 @@ struct store_ops {
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
     /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
-     * -1, or what visited returned. NULL: the engine does it (engine/local/reclaim.h), or nobody. */
+     * -1, or what visited returned. NULL: the engine reclaims (engine/local/reclaim.h) if it is the
+     * store's only writer. */
     int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
 
-    /* What a store may offer beyond that; NULL: it does not. */
+    /* A store may also offer the following functions; NULL: it does not. */
+
     /* Calls fn after another writer has changed a record, until the store is closed. Called once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
     const struct store_log_ops *log; /* NULL: what was committed is durable */
     /* Whether an error in the background makes writes fail, or a cluster does not answer; if so, a
      * text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
-    /* What eng_store_figures promises. */
+    /* Does what eng_store_figures promises. */
     void (*figures)(const struct store *s, struct eng_store_figures *out);
     int (*backup)(struct store *s, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     int (*compact)(struct store *s, struct err *e);

@@ -252,7 +252,7 @@ static int add_tables(struct writing *w) {
     return 0;
 }
 
-/* Writes what has changed: tables, if it is their turn, and demands, which are told again and again. */
+/* Writes the tables that have changed, if it is their turn, and the demands, in each round. */
 static int write_share(struct fleet *f, bool tables, struct slice demands, struct err *e) {
     if (!f->owned && own(f, e)) return -1;
     tables = tables || f->all;
@@ -360,8 +360,8 @@ static int read_share(struct fleet *f, struct other *o, struct err *e) {
 
 static uint64_t more_than(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
 
-/* Takes the demands of a head that has changed. What the server has used since the head before
- * counts; of a head that is the first to be read it counts already, or belongs to the past. */
+/* Takes the demands of a head that has changed. The use since the head before it is
+ * counted. The use that the first head tells of is not: the totals that were read then contain it. */
 static void take_demands(struct fleet *f, struct other *o, const struct head *h) {
     struct limit_demands before = o->demands;
     struct rd in = rd_of(h->demands);

@@ -478,7 +478,7 @@ static int run_shared(struct eng *eng, struct engi_table *t, bool paced, struct 
     int rc = eng->store.ops->reclaim(&eng->store, &r, e);
     atomic_store(&t->reclaimed_at, r.now_seconds);
     if (rc == -1 && paced) { /* the other tables have their turn nevertheless */
-        log_warn("reclaiming table %u has stopped for now: %s", t->id, e->text);
+        log_warn("the dead rows of table %u stay until the next pass: %s", t->id, e->text);
         err_clear(e);
         rc = 0;
     }

@@ -122,7 +122,7 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
         while (p->n && slice_cmp(p->items[p->n - 1].key, slice_str(begin)) > 0) p->n--;
         return start_at(c, last_part) < 0 ? -ENOMEM : 1;
     }
-    /* Of a partition that begins in the page its own keys are in the page, too. */
+    /* A partition that begins in the page has its own keys in the page, too. */
     const struct omap_pairs *own = &c->f.pairs[slice_eq(buf_slice(&c->part), last_part) ? 1 : 0];
     enter(c, last_part);
     if (buf_failed(&c->part) || (!c->has_moment && keep_moment(c, own) < 0)) return -ENOMEM;

@@ -53,7 +53,8 @@ struct pieces {
 enum { PIECE_NAME = 56 };
 /* "piece.00000010.0123456789abcdef.7" */
 void piece_name(uint32_t table, uint64_t id, uint64_t number, char out[PIECE_NAME]);
-int piece_name_read(const char *name, uint32_t *table, uint64_t *id, uint64_t *number) MUST_CHECK; /* -1: it is no piece's */
+/* -1: it is no piece's. */
+int piece_name_read(const char *name, uint32_t *table, uint64_t *id, uint64_t *number) MUST_CHECK;
 
 /* Decodes a partition's value; value.n 0: it is not wide, and has no pieces. -1: damaged, or no
  * memory. The first keys stay in value. */

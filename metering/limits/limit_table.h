@@ -12,7 +12,7 @@ struct limit_counts {
 };
 
 /* A server's demand on the reads or the writes of a table, and its fraction of their limits
- * (division.h). Of one server alone all is 0. */
+ * (division.h). With one server all members are 0. */
 struct limit_part_of {
     uint64_t asked, used; /* since the last round; since the demand is told of */
     uint64_t demand, before; /* as told last, and the time before */

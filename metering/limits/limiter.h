@@ -157,8 +157,8 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST
 enum { LIMIT_HOT_MAX = 64 };
 int limiter_demands(struct limiter *l, struct limit_demands *out) MUST_CHECK;
 /* Takes this server's fraction of each limit, beside the demand that the other servers have, each of
- * them; sorts their items. A limit that no other server has a demand of is whole. What they have
- * used counts for peaks and auto scaling. Without memory the partitions' limits are whole. */
+ * them; sorts their items. A limit that no other server has a demand of is whole. The use of
+ * the others counts for peaks and auto scaling, too. Without memory the partitions' limits are whole. */
 void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n);
 
 /* The text of a refusal, and the JSON of its payload. */

@@ -4,6 +4,7 @@ import os
 import pytest
 
 import programs
+from ceph_cluster import cluster_in
 from tally_server import Server
 
 
@@ -23,6 +24,13 @@ def cassandra_server(tmp_path_factory):
     yield s
     assert s.alive(), f"tallyd died:\n{s.log_tail()}"
     s.stop()
+
+
+@pytest.fixture(scope="module")
+def ceph(tmp_path_factory):
+    """The folder of a Ceph cluster with one OSD in memory; one for the module."""
+    with cluster_in(tmp_path_factory.mktemp("ceph")) as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.query import SimpleStatement
 
-import programs
+from ceph_cluster import ceph_do
 from tally_server import ROOT, TALLY, Server, await_active, create_keyspace, create_table
-from test_rados import CLUSTER, SYSTEM_PYTHON
 
 FLAGS = ("--mode", "cassandra", "--ddl-delay", "none", "--auth", "password")
 TYPES = {"ascii": "'a'", "bigint": "-5", "blob": "0x00ff", "boolean": "true", "date": "'2031-02-03'", "decimal": "-1.250", "double": "1.5", "duration": "1mo2d3h",
@@ -21,20 +20,11 @@ TYPES = {"ascii": "'a'", "bigint": "-5", "blob": "0x00ff", "boolean": "true", "d
          "u": "{a: 1, b: 'x'}", "frozen<u>": "{a: 2, b: null}"}
 
 
-@pytest.fixture(scope="module")
-def ceph(tmp_path_factory):
-    programs.ceph()
-    folder = tmp_path_factory.mktemp("ceph")
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
-    yield folder
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "wipe", folder], check=True)
-
-
 @pytest.fixture
 def pool(ceph, request):
     """A new pool."""
     name = request.node.name.split("[")[0][-40:]
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "make-pool", ceph, name], check=True)
+    ceph_do("make-pool", ceph, name)
     return name
 
 
@@ -214,7 +204,7 @@ def test_a_source_that_is_none_is_named(ceph, tmp_path, source, words):
 def test_the_commands_of_the_documentation_move_a_database(ceph, tmp_path):
     """Those of docs/scale.md, in their order; /var/lib and the pool are the test's."""
     pool = "documented"
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "make-pool", ceph, pool], check=True)
+    ceph_do("make-pool", ceph, pool)
     source = Server(tmp_path / "tally", *FLAGS)
     source.folder.mkdir()
     source.start()

@@ -3,7 +3,6 @@ import json
 import subprocess
 import threading
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from cassandra import InvalidRequest, WriteTimeout
@@ -12,22 +11,9 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 import page_api
-import programs
 import test_model
+from ceph_cluster import ceph_do
 from tally_server import TALLYD, Server, create_keyspace, eventually, free_port
-
-CLUSTER = Path(__file__).resolve().parents[1] / "rados" / "cluster.py"
-SYSTEM_PYTHON = "/usr/bin/python3"  # which has Ceph's module
-
-
-@pytest.fixture(scope="module")
-def ceph(tmp_path_factory):
-    """The folder of a cluster."""
-    programs.ceph()
-    folder = tmp_path_factory.mktemp("ceph")
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
-    yield folder
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "wipe", folder], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -282,13 +268,13 @@ def test_a_third_server_starts_with_everything_and_a_killed_one_is_not_missed(se
 def test_an_osd_that_hangs_delays_writes_and_loses_none(sessions, ceph):
     a, b = sessions
     insert = a.prepare("INSERT INTO ks.t (p, c, v) VALUES (?, 1, 'delayed')")
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "pause", ceph, "0"], check=True)
+    ceph_do("pause", ceph, "0")
     try:
         futures = [a.execute_async(insert, (p,)) for p in range(600, 650)]
         assert b.execute("SELECT release_version FROM system.local").one()  # what needs no cluster is answered
         assert a.execute("SELECT release_version FROM system.local").one()
     finally:
-        subprocess.run([SYSTEM_PYTHON, CLUSTER, "resume", ceph, "0"], check=True)
+        ceph_do("resume", ceph, "0")
     for future in futures:
         future.result()
     for p in range(600, 650):
@@ -417,7 +403,7 @@ def test_tally_verify_finds_a_pool_sound_beside_its_servers(sessions, ceph):
 def test_a_server_whose_cluster_is_silent_is_not_ready_and_says_why(sessions, servers, ceph):
     server = servers[0][0]
     assert page_api.ask(server, "GET", "/ready")[::2] == (200, "ready\n")
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "pause", ceph, "0"], check=True)
+    ceph_do("pause", ceph, "0")
     try:
         eventually(lambda: page_api.ask(server, "GET", "/ready")[0] == 503)
         _, _, text = page_api.ask(server, "GET", "/ready")
@@ -425,7 +411,7 @@ def test_a_server_whose_cluster_is_silent_is_not_ready_and_says_why(sessions, se
         assert page_api.ask(server, "GET", "/health")[0] == page_api.ask(server, "GET", "/live")[0] == 200
         assert metrics(server)["tally_store_operations_in_flight"] > 0
     finally:
-        subprocess.run([SYSTEM_PYTHON, CLUSTER, "resume", ceph, "0"], check=True)
+        ceph_do("resume", ceph, "0")
     eventually(lambda: page_api.ask(server, "GET", "/ready")[0] == 200)
 
 

@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 
@@ -19,12 +18,11 @@ from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolic
 from cassandra.query import BatchStatement, SimpleStatement
 
 import page_api
-import programs
 import test_linearizability
 import test_model
+from ceph_cluster import ceph_do, cluster_in
 from tally_server import HANG, Server, create_keyspace, create_table, eventually, free_port, let_pass
 from test_linearizability import checker  # noqa: F401  a fixture
-from test_rados import CLUSTER, SYSTEM_PYTHON
 
 EVENTS = int(os.environ.get("TALLY_RADOS_EVENTS", "0"))
 SEED = int(os.environ.get("TALLY_RADOS_SEED", "30"))
@@ -34,17 +32,10 @@ UNKNOWN = (ConnectionException, OperationTimedOut, NoHostAvailable, RequestExecu
 PARTITIONS, BATCH_PARTITIONS, COUNTERS = 40, 4, 3
 
 
-def ceph_do(*arguments):
-    return subprocess.run([SYSTEM_PYTHON, CLUSTER, *map(str, arguments)], check=True)
-
-
 @pytest.fixture(scope="module")
 def ceph(tmp_path_factory):
-    programs.ceph()
-    folder = tmp_path_factory.mktemp("ceph")
-    ceph_do("start", folder, "--osds", OSDS, "--store", "bluestore" if EVENTS else "memstore")
-    yield folder
-    ceph_do("wipe", folder)
+    with cluster_in(tmp_path_factory.mktemp("ceph"), "--osds", OSDS, "--store", "bluestore" if EVENTS else "memstore") as folder:
+        yield folder
 
 
 class Front:

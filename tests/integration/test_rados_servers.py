@@ -1,6 +1,5 @@
 """Servers on one pool of a Ceph cluster know of one another: drivers discover them, follow their failures, and log in at each of them."""
 import re
-import subprocess
 
 import pytest
 from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized
@@ -9,20 +8,9 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.policies import HostStateListener, RoundRobinPolicy, TokenAwarePolicy, WhiteListRoundRobinPolicy
 
 import page_api
-import programs
 from tally_server import HANG, Server, create_keyspace, eventually, free_port, status_of
-from test_rados import CLUSTER, SYSTEM_PYTHON
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
-
-
-@pytest.fixture(scope="module")
-def ceph(tmp_path_factory):
-    programs.ceph()
-    folder = tmp_path_factory.mktemp("ceph")
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "start", folder], check=True)
-    yield folder
-    subprocess.run([SYSTEM_PYTHON, CLUSTER, "wipe", folder], check=True)
 
 
 class Cloud:

@@ -756,7 +756,8 @@ static void test_alterations_of_system_keyspaces_are_seen_at_another_server(void
     struct world *b = world_on((struct eng_options){.shared = true, .beside = a->eng}, MODE_CASSANDRA, "none");
     struct schema_change out;
     uint32_t unfinished;
-    const struct catalog_change change = {.op = CATALOG_ALTER_KEYSPACE, .keyspace = "system_traces", .durable_writes = 0};
+    const struct catalog_change change = {
+        .op = CATALOG_ALTER_KEYSPACE, .keyspace = "system_traces", .durable_writes = 0};
     assert_true(writes_are_durable(b, "system_traces"));
     assert_int_equal(catalog_apply(a->catalog, &change, &out, &unfinished, &a->err), 1);
     advance(b, 0);

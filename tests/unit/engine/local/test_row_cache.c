@@ -337,10 +337,17 @@ static void add_any(struct world *w, uint64_t random, const char *ck) {
     commit(w);
 }
 
+/* One thread, so the thread sanitizer needs few rounds. */
+#ifdef __SANITIZE_THREAD__
+enum { STEPS = 400 };
+#else
+enum { STEPS = 4000 };
+#endif
+
 static void test_what_is_written_stays_as_the_store_has_it(void **state) {
     struct world *w = *state;
     uint64_t random = 7;
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < STEPS; i++) {
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         char ck[16];
         snprintf(ck, sizeof(ck), "%d", i / 40); /* of each one that is not there yet, and then one that grows old */
