@@ -6,6 +6,10 @@
 
 enum {
     PAGE_SMALL = 128,
+    /* Keys to be read of a wide partition's shard: each may be a fence, up to which an OSD passes over
+     * many removed keys (Q17). */
+    WIDE_FIRST = 4,
+    WIDE_TIMES = 4, /* as many the next time, when none was */
     CHUNK = 32 << 10,
     FOLD_OPERANDS = 8,
     TRIES = 16, /* of a page of a wide partition, while its rows are moved */
@@ -133,12 +137,29 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
     return start_behind(c, slice_of(record.p, record.n - 1)) < 0 ? -ENOMEM : 1;
 }
 
+/* Keys to be read of the shard. */
+static uint64_t page_max(struct cursor *c) {
+    struct shard *sh = c->part.n ? shard_map_find(&c->s->shards, c->table, c->position) : NULL;
+    bool wide = sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == c->position;
+    return wide ? c->wide_max : c->small ? PAGE_SMALL : OMAP_READ_MAX;
+}
+
+/* The shard returned these keys of a wide partition. */
+static void note_wide(struct cursor *c) {
+    const struct omap_pairs *got = &c->f.pairs[0];
+    bool fence = false;
+    for (size_t i = 0; i < got->n; i++) fence = fence || omap_key_of_partition(got->items[i].key) == OMAP_FENCE;
+    c->wide_max = fence ? WIDE_FIRST : c->wide_max * WIDE_TIMES;
+    if (c->wide_max > OMAP_READ_MAX) c->wide_max = OMAP_READ_MAX;
+    atomic_store(&c->f.shard->wide_position, c->position);
+    atomic_store(&c->f.shard->has_wide, true);
+}
+
 /* Reads the keys behind the start. */
 static int read_on(struct cursor *c) {
     const char *within = c->prefix.p ? string_of(c, c->prefix, "") : "";
     const char *own = c->part.n ? string_of(c, buf_slice(&c->part), OMAP_PARTITION_KEYS) : NULL;
-    struct fetch_part parts[2] = {{(const char *)c->start.p, within, c->small ? PAGE_SMALL : OMAP_READ_MAX},
-                                  {own, own, OMAP_PARTITION_KEYS_MAX}};
+    struct fetch_part parts[2] = {{(const char *)c->start.p, within, page_max(c)}, {own, own, OMAP_PARTITION_KEYS_MAX}};
     if (!within || (c->part.n && !own)) return -ENOMEM;
     return fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f);
 }
@@ -191,6 +212,7 @@ static int read_page(struct cursor *c) {
         struct omap_pairs *got = &c->f.pairs[0];
         struct slice pieces = own_value(&c->f.pairs[1], OMAP_PIECES);
         bool more = c->f.shard && c->f.more[0] && got->n, stops = false;
+        if (pieces.n) note_wide(c);
         if (c->has_moment && c->f.shard) rc = apply_moment(c);
         if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &more);
         else if (rc == 0) stops = (rc = stop_at_wide(c)) == 1;
@@ -226,7 +248,8 @@ static int next_page(struct cursor *c) {
 
 void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                  struct slice upper) {
-    *c = (struct cursor){.s = s, .table = table, .prefix = prefix, .upper = upper, .small = prefix.p != NULL};
+    *c = (struct cursor){.s = s, .table = table, .prefix = prefix, .upper = upper, .small = prefix.p != NULL,
+                         .wide_max = WIDE_FIRST};
     arena_init(&c->page, CHUNK, 0);
     arena_init(&c->moment_arena, 1 << 10, 0);
     buf_init(&c->start, 0);

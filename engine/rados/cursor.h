@@ -12,6 +12,7 @@ struct cursor {
     struct slice prefix;  /* of the one partition; p NULL: partitions */
     struct slice upper;   /* the first key behind; p NULL: the end of the table */
     bool small;           /* the next page is the first, and small: many readers want few rows */
+    uint64_t wide_max;    /* keys to be read of the shard, where the partition is wide */
     struct arena page;    /* what was read: */
     struct fetched f;
     struct omap_pairs pairs;

@@ -145,8 +145,9 @@ static int plan(struct move *m) {
     return rc;
 }
 
-/* Writes the partition's pieces as m->pieces says, with changes. */
-static int write_pieces(struct move *m, const struct write_change *changes, size_t n) {
+/* Writes the partition's pieces as m->pieces says, with changes and fences. */
+static int write_pieces(struct move *m, const struct write_change *changes, size_t n, const struct slice *fences,
+                        size_t n_fences) {
     struct buf b;
     struct err e = {0};
     buf_init(&b, 0);
@@ -158,7 +159,9 @@ static int write_pieces(struct move *m, const struct write_change *changes, size
                             .n = n,
                             .removals = n ? &m->removals : NULL,
                             .pieces = &before,
-                            .next_pieces = next};
+                            .next_pieces = next,
+                            .fences = fences,
+                            .n_fences = n_fences};
     int rc = write_groups(m->s, &g, 1, &e);
     err_clear(&e);
     if (rc < 0) return g.rc < 0 ? g.rc : -EIO;
@@ -189,7 +192,7 @@ int move_begin(struct move *m) {
     if (n_old) memcpy(m->pieces.garbage, old, n_old * sizeof(*old));
     while (next < m->pieces.next) m->pieces.garbage[n++] = next++;
     m->pieces.n_garbage = n;
-    if ((rc = write_pieces(m, NULL, 0)) < 0) return rc;
+    if ((rc = write_pieces(m, NULL, 0, NULL, 0)) < 0) return rc;
     /* No move that was begun earlier completes any more, so what it has made is not needed. */
     for (size_t i = 0; rc == 0 && i < n_old; i++) rc = remove_piece(m, old[i]);
     return rc;
@@ -358,6 +361,33 @@ int move_copy(struct move *m) {
 
 /* ---- 4. complete ---- */
 
+/* The key of the fence where a piece begins (Q17). */
+static struct slice fence_of(struct move *m, const struct piece *p) {
+    static const char first[] = {ENGI_ROW, OMAP_KEY_END, 0};
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(m->prefix.p + ENGI_KEY_TOKEN, m->prefix.n - ENGI_KEY_TOKEN));
+    if (p->first.n) buf_put_slice(&b, p->first);
+    else buf_put_str(&b, first); /* in front of all rows */
+    buf_u8(&b, OMAP_FENCE);
+    return arena_take(&m->arena, &b);
+}
+
+/* The fences of the pieces that were made. */
+static int make_fences(struct move *m, struct slice **out, size_t *n) {
+    *n = 0;
+    for (size_t i = 0; i < m->n_parts; i++) *n += m->parts[i].n_made;
+    if (!(*out = ARENA_ARRAY(&m->arena, *n + 1, struct slice))) return -ENOMEM;
+    *n = 0;
+    for (size_t i = 0; i < m->n_parts; i++)
+        for (size_t k = 0; k < m->parts[i].n_made; k++) {
+            struct slice fence = (*out)[(*n)++] = fence_of(m, &m->parts[i].made[k]);
+            if (!fence.p) return -ENOMEM;
+            assert(omap_key_of_partition(fence) == OMAP_FENCE); /* Q17 */
+        }
+    return 0;
+}
+
 /* The pieces after the move, and as garbage those that it has replaced. */
 static int take_made(struct move *m) {
     size_t n = m->n_parts;
@@ -385,13 +415,16 @@ static int take_made(struct move *m) {
 
 int move_complete(struct move *m) {
     struct write_change *changes = ARENA_ARRAY(&m->arena, m->rows.n, struct write_change);
-    int rc = changes ? take_made(m) : -ENOMEM;
+    struct slice *fences = NULL;
+    size_t n_fences = 0;
+    int rc = changes ? make_fences(m, &fences, &n_fences) : -ENOMEM;
+    if (rc == 0) rc = take_made(m);
     for (size_t i = 0; rc == 0 && i < m->rows.n; i++)
         changes[i] = (struct write_change){.kind = WRITE_REMOVE,
                                            .key = m->rows.items[i].key,
                                            .seen = m->rows.items[i].operands,
                                            .n_seen = m->rows.items[i].n_operands};
-    if (rc == 0) rc = write_pieces(m, changes, m->rows.n);
+    if (rc == 0) rc = write_pieces(m, changes, m->rows.n, fences, n_fences);
     if (rc == -EAGAIN) remove_made(m); /* nothing was written, and nothing names them but the garbage */
     for (size_t i = 0; rc == 0 && i < m->pieces.n_garbage; i++) rc = remove_piece(m, m->pieces.garbage[i]);
     return rc;

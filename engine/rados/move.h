@@ -6,7 +6,8 @@
  *      piece's counter. A piece that would be too large, or the first one, is replaced by new ones with
  *      all it has.
  *   4. complete: in one operation [pieces as begun -> the new pieces, and as garbage those replaced], the
- *      mark of removals changes as in each removal, and the moved operands leave the shard.
+ *      mark of removals changes as in each removal, the moved operands leave the shard, and the new pieces
+ *      get fences there.
  *   5. remove the garbage.
  *
  * Each operand of a row has an id that is unique for ever, and steps 3 and 4 copy the union of what was

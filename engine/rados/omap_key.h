@@ -3,6 +3,7 @@
  *
  *   record    [escaped record key][01][operand id]    bytes of a record key: 00 -> 02 01, 01 -> 02 02, 02 -> 02 03
  *   partition [escaped prefix of the partition][02 01][01][what]   its ballot, its pieces, the mark of its last removal
+ *   fence     [escaped record key][01][01]                         nothing, in front of the operands of a record
  *   object    [01][what][rest]                        of the object itself: its state, its writers' counters
  *
  * A partition's own keys lie where a record of kind 0 would, in front of all its records.
@@ -35,8 +36,8 @@ struct omap_operand_id {
 
 /* The keys of a partition. Ballot: what conditional writes compare. Pieces: where most of its rows
  * are, if it is wide (engine/rados/pieces.h). Removals: changes with each write that removes operands
- * of it. */
-enum omap_partition_key { OMAP_BALLOT = 'B', OMAP_PIECES = 'P', OMAP_REMOVALS = 'R' };
+ * of it. Fence: stands where a piece begins. */
+enum omap_partition_key { OMAP_FENCE = 1, OMAP_BALLOT = 'B', OMAP_PIECES = 'P', OMAP_REMOVALS = 'R' };
 enum { OMAP_PARTITION_KEYS_MAX = 3 };
 #define OMAP_PARTITION_KEYS "\x02\x01\x01" /* behind the escaped prefix */
 void omap_key_partition(struct buf *out, struct slice prefix, enum omap_partition_key what);

@@ -28,6 +28,10 @@
  * the head; else the reader starts again. And because the head is read first, a reader misses no
  * operand that is moved meanwhile.
  *
+ * Q17. Where a piece begins, the shard has a fence, a key that stays. An OSD does not forget a key that
+ * is removed before it has compacted its store, and a read passes over all such keys up to the next
+ * one that is there. So a read near a key passes over those of one piece, not of the whole partition.
+ *
  * What a reader sees: one read (read_partition) is of one moment, that at which it read the head. A
  * cursor (engine/rados/cursor.h) is, as long as no move begins or ends meanwhile; otherwise each of its
  * pages is of one moment, and none of an earlier one than the page before.

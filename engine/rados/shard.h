@@ -95,6 +95,9 @@ struct shard {
     uint32_t since_read;               /* operations since then */
     bool known;                        /* they were read, and the object is there */
     uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0: the usual number */
+    /* The position of the wide partition that a reader met last, if it has met one. */
+    _Atomic bool has_wide;
+    _Atomic uint64_t wide_position;
     /* Of the background thread: the move that it last found begun by another process. */
     uint64_t begun_id, begun_move;
 };

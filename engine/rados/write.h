@@ -39,6 +39,8 @@ struct write_group {
     /* The partition's pieces as they were read, empty: none; NULL: they stay. */
     const struct slice *pieces;
     struct slice next_pieces; /* not empty; only with pieces */
+    const struct slice *fences; /* keys of objects to be set (OMAP_FENCE) */
+    size_t n_fences;
     int result;                   /* 0, -1 or WRITE_CHANGED */
     /* The writer's: */
     enum write_phase phase;

@@ -677,6 +677,28 @@ static struct shard *shard_of(struct rados *s, struct world *w, uint32_t partiti
     return sh;
 }
 
+/* Q17: where each piece begins the shard has a fence. Returns the number of pieces. */
+static size_t assert_fences(struct world *w, uint32_t partition) {
+    static const char first[] = {ENGI_ROW, OMAP_KEY_END, 0};
+    struct slice prefix = prefix_of(w, partition);
+    struct pieces p = pieces_of(w, partition, NULL);
+    for (size_t i = 0; i < p.n; i++) {
+        struct fetched f = {0};
+        struct buf b;
+        buf_init(&b, 0);
+        omap_key_escape(&b, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+        buf_put_slice(&b, p.items[i].first.n ? p.items[i].first : slice_str(first));
+        buf_u8(&b, OMAP_FENCE);
+        const char *key = (const char *)arena_take(&w->a, &b).p;
+        struct fetch_part part = {.start_after = "", .prefix = key, .max = 2};
+        assert_int_equal(fetch(w->s, w->table, shard_position(prefix), &part, 1, &w->a, &f), 0);
+        assert_int_equal(f.pairs[0].n, 1);
+        assert_int_equal(omap_key_of_partition(f.pairs[0].items[0].key), OMAP_FENCE);
+        fetched_fini(&f);
+    }
+    return p.n;
+}
+
 /* Moves rows of the partition until it has pieces. */
 static void make_wide(struct world *w, uint32_t partition) {
     while (!pieces_of(w, partition, NULL).n)
@@ -701,7 +723,7 @@ static void test_a_wide_partition_is_the_same_for_every_client(void **state) {
     write_wide(w, 1, 0, ROWS, 1, 2);
     assert_rows(w, w->other, 1, ROWS, 2);
     assert_rows(w, w->s, 2, ROWS, 1);
-    assert_true(pieces_of(w, 1, NULL).n > 3);
+    assert_true(assert_fences(w, 1) > 3);
     assert_int_equal(write_if(w, w->s, prefix_of(w, 1), key_of_row(w, 1, 3), 9, "", "one"), 0);
     assert_int_equal(write_if(w, w->other, prefix_of(w, 1), key_of_row(w, 1, 3), 9, "", "two"), WRITE_CHANGED);
     assert_int_equal(harness_count(read_row(w, w->other, prefix_of(w, 1), key_of_row(w, 1, 3)).value), 3);
@@ -838,6 +860,7 @@ static void test_heads_of_wide_partitions_go_with_a_split(void **state) {
     assert_true(atomic_load(&root->split));
     for (uint32_t p = 1; p <= 2; p++) {
         assert_rows(w, w->other, p, 110, 1);
+        assert_true(assert_fences(w, p) > 0);
         assert_int_equal(move_rows(w->other, shard_of(w->other, w, p), prefix_of(w, p)), 0);
         assert_rows(w, w->s, p, 110, 1);
     }
