@@ -263,6 +263,11 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)
         return err_set(e, ERR_CONFIG, "--account must be a number of twelve digits, not '%s'", account);
     read_node(s, c);
+    if (s->store == STORE_RADOS && !*c->values[CONFIG_BROADCAST_ADDRESS] && strcmp(s->broadcast, s->listen) != 0)
+        return err_set(e, ERR_CONFIG,
+                       "--store rados with --listen %s needs --broadcast-address: the address of this server that the "
+                       "others tell clients, another one for each server",
+                       s->listen);
     if (!ip_address_parse(s->broadcast, &(struct ip_address){0}))
         return err_set(e, ERR_CONFIG, "--broadcast-address must be a numeric address, not '%s'", s->broadcast);
     s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");

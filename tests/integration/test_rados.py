@@ -438,8 +438,9 @@ def test_what_the_store_does_not_offer_is_refused(sessions):
 
 
 @pytest.mark.parametrize("more, words", [(["--rados-conf", "/nowhere/ceph.conf"], "cannot read Ceph's configuration /nowhere/ceph.conf"),
-                                         (["--rados-pool", "no-such-pool"], "cannot open pool 'no-such-pool'")])
-def test_a_store_that_is_not_there_is_named(ceph, tmp_path, more, words):
+                                         (["--rados-pool", "no-such-pool"], "cannot open pool 'no-such-pool'"),
+                                         (["--listen", "0.0.0.0"], "needs --broadcast-address")])
+def test_a_server_that_cannot_use_the_store_says_why(ceph, tmp_path, more, words):
     server = Server(tmp_path, "--store", "rados", "--rados-conf", ceph / "ceph.conf", *more)
     with pytest.raises(AssertionError):
         server.start()

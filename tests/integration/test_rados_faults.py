@@ -15,6 +15,7 @@ from cassandra import ConsistencyLevel, DriverException, InvalidRequest, Operati
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable
 from cassandra.connection import ConnectionException
 from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, HostFilterPolicy, RoundRobinPolicy
+from cassandra.protocol import OverloadedErrorMessage
 from cassandra.query import BatchStatement, SimpleStatement
 
 import page_api
@@ -28,7 +29,8 @@ EVENTS = int(os.environ.get("TALLY_RADOS_EVENTS", "0"))
 SEED = int(os.environ.get("TALLY_RADOS_SEED", "30"))
 FRONTS, OSDS = (3, 3) if EVENTS else (2, 1)
 PROGRESS = 40  # effects that must be acknowledged between two steps of a failure, so that each meets clients at work
-UNKNOWN = (ConnectionException, OperationTimedOut, NoHostAvailable, RequestExecutionException, DriverException)  # after these a statement may have been applied
+# After these a statement may have been applied. Overloaded: a server that stops says so to what waits.
+UNKNOWN = (ConnectionException, OperationTimedOut, NoHostAvailable, RequestExecutionException, DriverException, OverloadedErrorMessage)
 PARTITIONS, BATCH_PARTITIONS, COUNTERS = 40, 4, 3
 
 
