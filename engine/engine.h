@@ -61,7 +61,7 @@ struct eng_rados {
 
 struct eng_options {
     const struct eng_rados *rados; /* keeps rows and named records there, and nothing in data_dir; NULL: no */
-    const char *data_dir; /* NULL: the memory store */
+    const char *data_dir; /* NULL: rows are in memory */
     enum eng_durability durability;
     /* open a store that is damaged in front of acknowledged rows, and lose the rows behind the
      * damage */
@@ -75,7 +75,6 @@ struct eng_options {
     bool shared;         /* of the memory store: other engines will be opened beside this one */
     struct eng *beside;  /* shares that engine's memory store; closed in any order */
     const struct eng_test_faults *faults; /* of a shared memory store; NULL: none */
-    struct eng *copy_of; /* starts as a copy of that engine's store; data_dir must be empty */
 };
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;

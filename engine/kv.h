@@ -1,5 +1,4 @@
-/* An ordered key-value store as a table of functions: the interface that the engine uses of
- * RocksDB, and that any other store must implement.
+/* An ordered key-value store as a table of functions: what the local engine uses of RocksDB.
  *
  * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator
  * belongs to one thread at a time. A batch is written atomically, but nothing above relies on
@@ -27,7 +26,7 @@ enum { KV_NEAR_MAX = 8 };
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
-    const char *data_dir; /* of stores that keep files; created with mode 0700 */
+    const char *data_dir; /* created with mode 0700; NULL: the store is in memory */
     enum kv_damage damage;
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
@@ -35,8 +34,7 @@ struct kv_options {
     /* every write reaches the operating system before it returns: it survives the end of this
      * process */
     bool write_through;
-    /* of stores that keep files: the folder in data_dir to open as the store from now on; NULL: the
-     * present one */
+    /* the folder in data_dir to open as the store from now on; NULL: the present one */
     const char *rows;
     void *arg; /* passed to the functions below, which run on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */
@@ -85,9 +83,6 @@ struct kv_value {
 /* An injected fault: a read in the cache tier finds its data on disk only. */
 static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACHE && fault_hit(FAULT_KV_COLD); }
 
-/* Called on any thread, also while a write is going on: must not call the store. */
-typedef void (*kv_notice_fn)(void *arg);
-
 struct kv_ops {
     void (*close)(struct kv *kv); /* batches and iterators are gone */
     /* 1: found, 0: not, -1, KV_INCOMPLETE */
@@ -108,7 +103,7 @@ struct kv_ops {
     /* from must be shorter than near_len, unless near_len is 0 */
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
     /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
-     * In RocksDB the caller excludes its own other writes to the key. */
+     * The caller excludes its own other writes to the key. */
     int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
     void (*batch_clear)(struct kv_batch *b);
     /* Visible on return, durable after sync. 0 or -1; KV_BUSY, KV_CHANGED: nothing was written and
@@ -158,11 +153,7 @@ struct kv_ops {
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
     /* frees whole files at once, then deletes */
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
-    int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
-
-    /* Opens another store with a copy of this one's content at one moment: in o->data_dir, which
-     * must hold no store, or in memory. NULL: e says why. */
-    struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
+    int (*compact)(struct kv *kv, struct err *e); /* rewrites everything */
 };
 
 /* Calls fn for every key in [from, to) until it does not return 0; at NULL: now. */
@@ -175,12 +166,6 @@ int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
 /* Writes, and waits until the store has room: 0, -1 or KV_CHANGED. */
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;
 
-struct kv *kv_memory_open(const struct kv_options *o, struct err *e) MUST_CHECK;
-/* Another handle of the store. The last one closed frees it. */
-struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) MUST_CHECK;
-/* Calls fn whenever another handle has changed a key in [lower, upper), until this one is closed. */
-int kv_memory_watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg,
-                    struct err *e) MUST_CHECK;
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* Opens a checkpoint (save) in its folder, read-only. */
 struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;

@@ -120,8 +120,7 @@ static int open_local(struct eng *eng, const struct eng_options *o, struct err *
                             .near_len = ENGI_KEY_NEAR,
                             .filter = engi_purge};
     eng->kv_options = kv;
-    if (o->copy_of) eng->kv = o->copy_of->kv->ops->checkpoint(o->copy_of->kv, &kv, e);
-    else eng->kv = kv.data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
+    eng->kv = kv_rocksdb_open(&kv, e);
     eng->store.ops = &engi_local_store;
     if (!eng->kv) return -1;
     open_row_cache(eng, o->row_cache_bytes);

@@ -1,5 +1,6 @@
 #include "engine/memory/several.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,10 +9,21 @@
 #include "engine/rows/named.h"
 #include "engine/rows/walk.h"
 
-struct several {
+/* What all handles of a store share. */
+struct content {
     struct kv *kv;
+    pthread_mutex_t lock; /* of writes, and of the list */
+    struct several *handles;
+};
+
+struct several {
+    struct content *of;
+    struct kv *kv; /* the content's */
     struct eng_test_faults faults;
     _Atomic uint64_t draws; /* so far */
+    struct several *next;
+    eng_notice_fn notice; /* NULL: it watches no records */
+    void *notice_arg;
 };
 
 static struct several *several_of(const struct store *s) { return s->own; }
@@ -131,6 +143,14 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
     return rc;
 }
 
+/* Conditions are checked and the batch is written while no other handle writes. */
+static int write_batch(struct several *own, struct kv_batch *kv, struct err *e) {
+    pthread_mutex_lock(&own->of->lock);
+    int rc = kv_write_patiently(own->kv, kv, e);
+    pthread_mutex_unlock(&own->of->lock);
+    return rc;
+}
+
 static int commit(struct eng_batch *b, bool patience, struct err *e) {
     struct several *own = several_of(b->store);
     struct kv_batch *kv = own->kv->ops->batch_new(own->kv);
@@ -143,7 +163,7 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
     answer_late(own);
     if (!rc && conditional && draw(own, own->faults.conflict_in)) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.not_applied_in)) rc = lost(e);
-    if (!rc) rc = own->kv->ops->write(own->kv, kv, false, e);
+    if (!rc) rc = write_batch(own, kv, e);
     for (size_t i = 0; i < b->n && !rc; i++)
         if (b->changes[i].conditional && !has_condition(b, i) && !slice_eq(prefix_of(b, i), left_out))
             b->store->front->ballot_moved(b->store, prefix_of(b, i));
@@ -156,7 +176,13 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
 /* ---- named records, tables ---- */
 
 static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
-    return engi_named_write(several_of(s)->kv, n, changes, e);
+    struct several *own = several_of(s);
+    pthread_mutex_lock(&own->of->lock);
+    int rc = engi_named_write(own->kv, n, changes, e);
+    for (struct several *h = own->of->handles; h && !rc; h = h->next)
+        if (h != own && h->notice) h->notice(h->notice_arg);
+    pthread_mutex_unlock(&own->of->lock);
+    return rc;
 }
 
 static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
@@ -164,10 +190,13 @@ static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void 
 }
 
 static int meta_watch(struct store *s, eng_notice_fn fn, void *arg, struct err *e) {
-    uint8_t from[4], to[4];
-    store_u32(from, ENGI_TABLE_META);
-    store_u32(to, ENGI_TABLE_META + 1);
-    return kv_memory_watch(several_of(s)->kv, slice_of(from, 4), slice_of(to, 4), fn, arg, e);
+    struct several *own = several_of(s);
+    (void)e;
+    pthread_mutex_lock(&own->of->lock);
+    own->notice = fn;
+    own->notice_arg = arg;
+    pthread_mutex_unlock(&own->of->lock);
+    return 0;
 }
 
 static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err *e) {
@@ -178,10 +207,22 @@ static int drop(struct store *s, uint32_t table, struct err *e) {
     return engi_drop_rows(several_of(s)->kv, table, e);
 }
 
+static void content_free(struct content *of) {
+    if (of->kv) of->kv->ops->close(of->kv);
+    pthread_mutex_destroy(&of->lock);
+    free(of);
+}
+
 static void close_store(struct store *s) {
-    struct several *own = several_of(s);
-    own->kv->ops->close(own->kv);
+    struct several *own = several_of(s), **at = &own->of->handles;
+    struct content *of = own->of;
+    pthread_mutex_lock(&of->lock);
+    while (*at != own) at = &(*at)->next;
+    *at = own->next;
+    bool last = !of->handles;
+    pthread_mutex_unlock(&of->lock);
     free(own);
+    if (last) content_free(of);
 }
 
 static const struct store_ops several_ops = {
@@ -207,25 +248,32 @@ static int merge(void *arg, struct slice a, struct slice b, struct buf *out) {
     return eng_row_merge(a, b, out);
 }
 
-static int open_handle(struct store *s, struct kv *first, const struct eng_test_faults *faults, struct err *e) {
-    const struct kv_options o = {.merge = merge, .prefix_len = engi_prefix_len};
+static int open_handle(struct store *s, struct content *of, const struct eng_test_faults *faults, struct err *e) {
     struct several *own = calloc(1, sizeof(*own));
     if (!own) return err_nomem(e);
-    own->kv = first ? kv_memory_share(first, &o, e) : kv_memory_open(&o, e);
-    if (!own->kv) {
-        free(own);
-        return -1;
-    }
+    own->of = of;
+    own->kv = of->kv;
     if (faults) own->faults = *faults;
+    pthread_mutex_lock(&of->lock);
+    own->next = of->handles;
+    of->handles = own;
+    pthread_mutex_unlock(&of->lock);
     s->ops = &several_ops;
     s->own = own;
     return 0;
 }
 
 int several_open(struct store *s, const struct eng_test_faults *faults, struct err *e) {
-    return open_handle(s, NULL, faults, e);
+    const struct kv_options o = {.merge = merge, .prefix_len = engi_prefix_len};
+    struct content *of = calloc(1, sizeof(*of));
+    if (!of) return err_nomem(e);
+    pthread_mutex_init(&of->lock, NULL);
+    of->kv = kv_rocksdb_open(&o, e);
+    if (of->kv && !open_handle(s, of, faults, e)) return 0;
+    content_free(of);
+    return -1;
 }
 
 int several_share(struct store *s, const struct store *first, const struct eng_test_faults *faults, struct err *e) {
-    return open_handle(s, several_of(first)->kv, faults, e);
+    return open_handle(s, several_of(first)->of, faults, e);
 }

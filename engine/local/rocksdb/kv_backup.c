@@ -108,6 +108,7 @@ static void take_info(const rocksdb_backup_engine_info_t *info, int i, struct en
 int rocks_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
+    if (r->memory) return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
     int got = look_at_folder(folder, e);
     if (got < 0 || (!got && write_marker(folder, e))) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);

@@ -8,6 +8,8 @@
  * engine/local/rocksdb/kv_state.h) and tally.stamp, which names that folder and says what it must
  * hold (engine/local/rocksdb/kv_stamp.h). The folder is checked before RocksDB opens it
  * (engine/local/rocksdb/kv_check.h). RocksDB then finds no torn end, so it runs in its strict mode.
+ *
+ * A store without a data folder has its files in memory, and neither log nor stamp.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -46,7 +48,7 @@ void rocks_close(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (r->db) {
         kv_trim_fini(&r->trim);
-        if (!r->retired && !r->view) rocks_renew_stamp(r);
+        if (!r->retired && !r->view && !r->memory) rocks_renew_stamp(r);
         rocksdb_close(r->db);
     }
     assert(atomic_load(&r->filters) == 0);
@@ -56,6 +58,7 @@ void rocks_close(struct kv *kv) {
     }
     if (r->options) rocksdb_options_destroy(r->options);
     if (r->cache) rocksdb_cache_destroy(r->cache);
+    if (r->memory) rocksdb_env_destroy(r->memory);
     if (r->log_fd >= 0) close(r->log_fd);
     pthread_rwlock_destroy(&r->log_lock);
     struct err e = {0};
@@ -139,7 +142,20 @@ static int open_with_hints(struct rocks *r, struct err *e) {
     return open_db(r, false, e);
 }
 
-static int open_store(struct rocks *r, struct err *e) {
+static int open_in_memory(struct rocks *r, struct err *e) {
+    r->memory = rocksdb_create_mem_env();
+    snprintf(r->rows, sizeof(r->rows), "/rows");
+    rocks_set_options(r);
+    rocksdb_options_set_env(r->options, r->memory);
+    rocksdb_options_set_create_if_missing(r->options, 1);
+    for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(r->write[patience], 1);
+    rocks_count_nothing();
+    if (r->o.near_len ? open_with_hints(r, e) : open_db(r, false, e)) return -1;
+    kv_trim_init(&r->trim, r->db);
+    return 0;
+}
+
+static int open_in_folder(struct rocks *r, struct err *e) {
     const char *folder = r->o.data_dir;
     char loading[PATH_MAX];
     struct kv_found found;
@@ -191,7 +207,7 @@ static struct rocks *rocks_new(const struct kv_options *o, struct err *e) {
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
     struct rocks *r = rocks_new(o, e);
     if (!r) return NULL;
-    if (!open_store(r, e)) return &r->kv;
+    if (!(o->data_dir ? open_in_folder(r, e) : open_in_memory(r, e))) return &r->kv;
     rocks_close(&r->kv);
     return NULL;
 }

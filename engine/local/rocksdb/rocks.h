@@ -19,6 +19,7 @@ struct rocks {
     rocksdb_t *db;
     rocksdb_cache_t *cache;
     rocksdb_options_t *options;
+    rocksdb_env_t *memory; /* has the files of a store without a data folder; NULL: they are on disk */
     rocksdb_readoptions_t *read[2]; /* by tier */
     rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
@@ -62,7 +63,7 @@ struct kv_snapshot {
     X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
     X(batch_expect) X(batch_clear) X(write) X(has_room) X(ailing) X(sync) X(synced) X(heal) X(settle)        \
     X(tidy) X(load_new) X(load_add) X(load_finish) X(load_free) X(save) X(retire) X(iterators) X(backup)     \
-    X(bytes) X(drop_range) X(compact) X(checkpoint)
+    X(bytes) X(drop_range) X(compact)
 #define ROCKS_DECLARE(name) __typeof__(*((const struct kv_ops *)NULL)->name) rocks_##name;
 ROCKS_OPS(ROCKS_DECLARE)
 

@@ -1,4 +1,4 @@
-/* Operations on whole files: dropping ranges, compacting everything, checkpoints. */
+/* Operations on whole files: dropping ranges, compacting everything, saving. */
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
 
@@ -57,15 +57,9 @@ int rocks_compact(struct kv *kv, struct err *e) {
 int rocks_save(struct kv *kv, const char *folder, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
+    if (r->memory) return err_set(e, ERR_INVALID, "States are saved in the data folder, and this server has none");
     rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(r->db, &text);
     if (!text) rocksdb_checkpoint_create(c, folder, 0, &text);
     if (c) rocksdb_checkpoint_object_destroy(c);
     return text ? rocks_log_failed(r, text, "the state cannot be saved", e) : 0;
-}
-
-struct kv *rocks_checkpoint(struct kv *kv, const struct kv_options *o, struct err *e) {
-    char rows[PATH_MAX];
-    if (!o->data_dir) return err_set(e, ERR_CONFIG, "a checkpoint of files needs a folder"), NULL;
-    if (kv_path(rows, o->data_dir, "rows", e) || kv_make_folder(o->data_dir, e) || rocks_save(kv, rows, e)) return NULL;
-    return kv_rocksdb_open(o, e);
 }

@@ -2,7 +2,7 @@
  * files at once, unchanged.
  *
  * The files are in the data folder's loading/; opening the store removes files that a crash has
- * left there. */
+ * left there. In memory the files of a load that failed stay until the store is closed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,8 @@ struct kv_load *rocks_load_new(struct kv *kv, struct err *e) {
     l->into = (struct rocks *)kv;
     l->number = atomic_fetch_add(&l->into->loads, 1);
     l->env = rocksdb_envoptions_create();
-    if (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)) return &l->load;
+    if (l->into->memory || (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)))
+        return &l->load;
     rocks_load_free(&l->load);
     return NULL;
 }
@@ -92,7 +93,7 @@ void rocks_load_free(struct kv_load *load) {
     struct load *l = (struct load *)load;
     if (l->writer) rocksdb_sstfilewriter_destroy(l->writer);
     for (size_t i = 0; i < l->n_paths; i++) {
-        unlink(l->paths[i]); /* the store has moved it already if the load succeeded */
+        if (!l->into->memory) unlink(l->paths[i]); /* the store has moved it already if the load succeeded */
         free(l->paths[i]);
     }
     free(l->paths);

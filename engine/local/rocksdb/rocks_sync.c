@@ -150,6 +150,7 @@ int rocks_flush(struct rocks *r, bool wait, struct err *e) {
 int rocks_heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
+    if (r->memory) return 0;
     int rc = rocks_write_nothing(r, true, e);
     if (rc == KV_BUSY) return err_set(e, ERR_SERVER, "the store takes no writes");
     if (rc || rocks_flush(r, true, e) || flush_log(r, true, e)) return -1;
@@ -200,6 +201,7 @@ static void stamp_new_log(struct rocks *r) {
 int rocks_sync(struct kv *kv, bool to_disk, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
+    if (r->memory) return 0;
     if (flush_log(r, to_disk, e)) return -1;
     if (to_disk) stamp_new_log(r);
     return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
@@ -208,6 +210,7 @@ int rocks_sync(struct kv *kv, bool to_disk, struct err *e) {
 void rocks_synced(struct kv *kv) {
     enum { STAMP_US = 5000000, STAMP_AGAIN_US = 200000 };
     struct rocks *r = (struct rocks *)kv;
+    if (r->memory) return;
     int64_t age = clock_machine_us(&clock_real) - r->stamped_us;
     if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) rocks_renew_stamp(r);
 }
@@ -237,6 +240,7 @@ static void flush_at_rest(struct rocks *r) {
 /* The store is at rest if there was nothing to record since the last call. */
 void rocks_settle(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
+    if (r->memory) return;
     if (atomic_load_explicit(&r->synced, memory_order_relaxed) != r->stamped || manifest_grew(r)) rocks_renew_stamp(r);
     else if (!r->sync_failed) flush_at_rest(r);
 }
