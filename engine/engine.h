@@ -42,7 +42,7 @@ enum eng_durability {
  * flushed. */
 enum { ENG_MEMTABLES = 4 };
 
-/* Faults of a shared memory store, for tests: each once in so many times, 0: never. */
+/* Faults of a shared store in memory, for tests: each once in so many times, 0: never. */
 struct eng_test_faults {
     uint64_t seed;
     uint32_t conflict_in;    /* a conditional write fails as if another engine had written */
@@ -72,9 +72,9 @@ struct eng_options {
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     uint32_t reclaim_rows_per_second; /* pace of the reclaimer; 0: no reclaimer */
     struct clock *clock;
-    bool shared;         /* of the memory store: other engines will be opened beside this one */
-    struct eng *beside;  /* shares that engine's memory store; closed in any order */
-    const struct eng_test_faults *faults; /* of a shared memory store; NULL: none */
+    bool shared;         /* the store is in memory, and other engines will be opened beside this one */
+    struct eng *beside;  /* shares that engine's store in memory; closed in any order */
+    const struct eng_test_faults *faults; /* of a shared store in memory; NULL: none */
 };
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;

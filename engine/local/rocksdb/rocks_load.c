@@ -35,8 +35,8 @@ struct kv_load *rocks_load_new(struct kv *kv, struct err *e) {
     l->into = (struct rocks *)kv;
     l->number = atomic_fetch_add(&l->into->loads, 1);
     l->env = rocksdb_envoptions_create();
-    if (l->into->memory || (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)))
-        return &l->load;
+    if (l->into->memory) return &l->load;
+    if (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)) return &l->load;
     rocks_load_free(&l->load);
     return NULL;
 }

@@ -22,7 +22,7 @@ struct harness_clock {
 
 struct harness {
     enum tally_mode mode;
-    const char *data_dir; /* NULL: the memory store */
+    const char *data_dir; /* NULL: rows are in memory */
     struct harness_clock clock;
     struct eng *eng;
     struct catalog *catalog;

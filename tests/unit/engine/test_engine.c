@@ -1,4 +1,4 @@
-/* The engine's behaviour, the same on the memory store and on RocksDB. */
+/* The engine's behaviour, the same in memory and on disk. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* A loop that is cranked by hand, for unit tests: a memory store, a clock that stands still until
+/* A loop that is cranked by hand, for unit tests: a store in memory, a clock that stands still until
  * it is moved, sockets from socketpair, and a protocol of its own in place of dispatch. A QUERY's
  * body says what happens to it:
  *

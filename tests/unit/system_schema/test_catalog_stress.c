@@ -21,7 +21,7 @@ struct world {
     enum tally_mode mode;
     const char *delay;
     char path[64];
-    const char *dir; /* NULL: the memory store */
+    const char *dir; /* NULL: rows are in memory */
     _Atomic bool stop;
     struct err err;
 };
@@ -80,7 +80,7 @@ static void world_init(struct world *w, bool rocks, enum tally_mode mode, const 
     world_open_catalog(w);
 }
 
-/* The memory store forgets everything when it closes, so there only the catalogue starts anew. */
+/* A store in memory forgets everything when it closes, so there only the catalogue starts anew. */
 static void world_restart(struct world *w) {
     catalog_close(w->catalog);
     if (w->dir) {

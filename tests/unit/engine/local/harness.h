@@ -29,7 +29,7 @@ struct world {
 
 /* Opens the engine (again), with so many bytes for both caches. */
 void open_engine(struct world *w, size_t bytes);
-/* On a store in memory, or on RocksDB in a folder of its own. teardown frees it. */
+/* In memory, or on disk in a folder of its own. teardown frees it. */
 struct world *world_new(bool rocks, size_t bytes);
 int setup_memory(void **state);
 int setup_rocksdb(void **state);
