@@ -17,6 +17,7 @@ enum { FILE_BYTES = 16 << 20 /* size of a file, all of which a later compaction 
 struct load {
     struct kv_load load;
     struct rocks *into;
+    bool in_memory;  /* the files are; the store may be closed before the load is freed */
     uint64_t number; /* different for every load since the store was opened */
     char folder[PATH_MAX];
     rocksdb_envoptions_t *env;
@@ -35,7 +36,8 @@ struct kv_load *rocks_load_new(struct kv *kv, struct err *e) {
     l->into = (struct rocks *)kv;
     l->number = atomic_fetch_add(&l->into->loads, 1);
     l->env = rocksdb_envoptions_create();
-    if (l->into->memory) return &l->load;
+    l->in_memory = l->into->memory != NULL;
+    if (l->in_memory) return &l->load;
     if (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)) return &l->load;
     rocks_load_free(&l->load);
     return NULL;
@@ -93,7 +95,7 @@ void rocks_load_free(struct kv_load *load) {
     struct load *l = (struct load *)load;
     if (l->writer) rocksdb_sstfilewriter_destroy(l->writer);
     for (size_t i = 0; i < l->n_paths; i++) {
-        if (!l->into->memory) unlink(l->paths[i]); /* the store has moved it already if the load succeeded */
+        if (!l->in_memory) unlink(l->paths[i]); /* the store has moved it already if the load succeeded */
         free(l->paths[i]);
     }
     free(l->paths);
