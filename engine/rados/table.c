@@ -9,18 +9,19 @@
 /* Called with a shard behind those that it was split into. 0, or a negative error number. */
 typedef int (*shard_fn)(void *arg, const struct shard *sh, const struct shard_head *head);
 
-/* Also of a shard that is being split: its halves, as far as they are there, come first. */
-static int each_shard(struct rados *s, const struct shard_id *id, shard_fn fn, void *arg) {
+/* The halves of a shard come first. begun: also those that an unfinished split has made so far. Then the rows
+ * of the whole may be in the halves, too. */
+static int each_shard(struct rados *s, const struct shard_id *id, bool begun, shard_fn fn, void *arg) {
     struct arena a;
     struct shard_head head;
     struct shard *sh = shard_map_get(&s->shards, id);
     if (!sh) return -ENOMEM;
     arena_init(&a, 1 << 10, 0);
     int rc = head_read(s, sh, false, &a, &head);
-    bool has_halves = rc == 0 && head.state != SHARD_OPEN && id->depth < 64;
+    bool has_halves = rc == 0 && id->depth < 64 && (head.state == SHARD_SPLIT || (begun && head.state != SHARD_OPEN));
     for (unsigned i = 0; rc == 0 && has_halves && i < 2; i++) {
         struct shard_id half = shard_half(id, i);
-        rc = each_shard(s, &half, fn, arg);
+        rc = each_shard(s, &half, begun, fn, arg);
     }
     if (rc == 0) rc = fn(arg, sh, &head);
     arena_fini(&a);
@@ -71,7 +72,7 @@ int table_drop(struct rados *s, uint32_t table, struct err *e) {
     arena_fini(&a);
     /* Without a root there may be halves that a late split has made, and pieces. */
     if (rc == -ENOENT) rc = pool_each_object(&s->pool, remove_orphan, &(struct orphans){.s = s, .table = table});
-    else if (rc == 0) rc = each_shard(s, &root, remove_shard, s);
+    else if (rc == 0) rc = each_shard(s, &root, true, remove_shard, s);
     shard_map_forget(&s->shards, table);
     return rc < 0 ? pool_error(e, rc, POOL_WRITES, sh->name) : 0;
 }
@@ -107,7 +108,7 @@ static int add_size(void *arg, const struct shard *sh, const struct shard_head *
 
 int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) {
     struct size size = {.s = s};
-    int rc = each_shard(s, &(struct shard_id){.table = table}, add_size, &size);
+    int rc = each_shard(s, &(struct shard_id){.table = table}, false, add_size, &size);
     *keys = size.sum.keys;
     *bytes = size.sum.bytes;
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of a table") : 0;
