@@ -12,7 +12,7 @@ enum {
     WIDE_TIMES = 4, /* as many the next time, when none was */
     CHUNK = 32 << 10,
     FOLD_OPERANDS = 8,
-    TRIES = 16, /* of a page of a wide partition, while its rows are moved */
+    TRIES = 16, /* of a page whose first part is of a moment that is past */
 };
 
 /* The next page begins in the partition with that prefix; empty: in none, or in one that is unknown. */
@@ -88,14 +88,14 @@ static int keep_moment(struct cursor *c, const struct omap_pairs *pairs) {
     return 0;
 }
 
-/* Goes on with a partition as of its moment. That of a wide partition passes when its rows are moved; then
- * it goes on as of now. */
+/* Goes on with a partition as of its moment. When operands were removed or moved meanwhile, that moment is past,
+ * and the page begins as of now. -EAGAIN: it begins again, because its first part is of the moment before. */
 static int apply_moment(struct cursor *c) {
     const struct omap_pairs *own = &c->f.pairs[1];
     struct slice pieces = own_value(own, OMAP_PIECES);
     bool passed = c->f.shard != c->shard || !slice_eq(own_value(own, OMAP_REMOVALS), buf_slice(&c->mark)) ||
                   !slice_eq(pieces, buf_slice(&c->pieces));
-    if (passed) return pieces.n ? keep_moment(c, own) : -EAGAIN;
+    if (passed) return c->pairs.n ? -EAGAIN : keep_moment(c, own);
     fetch_as_of(&c->f.pairs[0], &c->moment, &c->f.head);
     return 0;
 }
@@ -236,8 +236,6 @@ static int next_page(struct cursor *c) {
         c->pairs.n = c->records.n = c->at = 0;
         rc = read_page(c);
         if (rc != -EAGAIN) break;
-        if (!fetch_partition_value(&c->f.pairs[1], OMAP_PIECES).p) break;
-        /* Rows of a wide partition are being moved: the page begins again, as of now. */
         buf_clear(&c->start, SIZE_MAX);
         buf_put_slice(&c->start, buf_slice(&c->begin));
         c->has_moment = false;

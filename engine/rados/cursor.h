@@ -1,7 +1,8 @@
 /* A cursor over records in key order, of one partition or of the partitions of a range. It goes
  * forward only. It sees each partition as it was at one moment: the one at which the cursor first
- * read of it. Of a wide partition (engine/rados/pieces.h) it may see later rows as of a later moment,
- * if rows were moved meanwhile; those of one page are still of one moment. */
+ * read of it. If operands of the partition were combined, removed or moved meanwhile, it sees the rows of
+ * later pages as of a later moment; those of one page, of which each has about a thousand keys, are of
+ * one moment. */
 #pragma once
 
 #include "engine/rados/fetch.h"
@@ -37,7 +38,7 @@ void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice
                  struct slice upper);
 void cursor_fini(struct cursor *c);
 /* The next record, or the first one from a key on that is not in front of those read. 1: *out is
- * valid until the next call; 0: there is none; -1: ERR_READ_TIMEOUT also when the partition was
- * rewritten meanwhile, so that its moment is past. */
+ * valid until the next call; 0: there is none; -1: ERR_READ_TIMEOUT also when one page was rewritten
+ * again and again while it was read. */
 int cursor_next(struct cursor *c, const struct record **out, struct err *e) MUST_CHECK;
 int cursor_seek(struct cursor *c, struct slice key, const struct record **out, struct err *e) MUST_CHECK;

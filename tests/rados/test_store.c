@@ -231,6 +231,33 @@ static void test_more_rows_than_an_osd_returns_at_once_are_read(void **state) {
     cursor_fini(&c);
 }
 
+/* The moment of the first page is past when operands of the partition are combined. */
+static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 2500, COMBINED = 2000 };
+    struct cursor c;
+    const struct record *r;
+    struct slice prefix = prefix_of(w, 1);
+    for (uint32_t row = 0; row < ROWS; row += 10) {
+        uint32_t rows[10];
+        for (uint32_t i = 0; i < 10; i++) rows[i] = row + i;
+        assert_int_equal(harness_append(w->s, w->table, 1, rows, 10, 9, &w->e), 0);
+    }
+    cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
+    for (uint32_t row = 0; row < ROWS; row++) {
+        if (row == 10) {
+            uint32_t combined = COMBINED;
+            assert_int_equal(harness_append(w->s, w->table, 1, &combined, 1, 10, &w->e), 0);
+            assert_int_equal(read_fold(w->s, key_of_row(w, 1, COMBINED), &w->e), 0);
+        }
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+        if (row == COMBINED) assert_true(harness_has(r->value, 10));
+    }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    cursor_fini(&c);
+}
+
 static void test_an_osd_that_hangs_ends_in_a_timeout_that_says_so(void **state) {
     struct world *w = *state;
     struct rados *hasty = harness_open(0, 1);
@@ -1014,6 +1041,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_failed_read_leaves_its_iterators_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_comparison_behind_a_set_takes_it_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_rows_than_an_osd_returns_at_once_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rows_that_are_combined_while_they_are_read_end_no_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
         cmocka_unit_test_setup_teardown(test_of_writers_with_one_ballot_one_wins, setup, teardown),
