@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 
 #include "engine/rados/cursor.h"
@@ -257,6 +258,16 @@ void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice
     buf_init(&c->pieces, 0);
     if (start_at(c, lower) < 0) c->start.failed = true;
 }
+
+void cursor_restart(struct cursor *c, struct slice lower, struct slice upper) {
+    assert(c->prefix.p);
+    c->ended = c->small = false;
+    c->at = c->records.n = 0;
+    c->upper = upper;
+    if (start_at(c, lower) < 0) c->start.failed = true;
+}
+
+struct slice cursor_pieces(const struct cursor *c) { return own_value(&c->f.pairs[1], OMAP_PIECES); }
 
 void cursor_fini(struct cursor *c) {
     fetched_fini(&c->f);

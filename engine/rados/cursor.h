@@ -37,6 +37,11 @@ struct cursor {
 void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                  struct slice upper);
 void cursor_fini(struct cursor *c);
+/* Begins anew with another range of the same partition, as of the same moment if that is not past. */
+void cursor_restart(struct cursor *c, struct slice lower, struct slice upper);
+/* The list of the partition's pieces as the last page was read with it; n 0: it is not wide. Valid until the
+ * next call. Only of a cursor of one partition. */
+struct slice cursor_pieces(const struct cursor *c);
 /* The next record, or the first one from a key on that is not in front of those read. 1: *out is
  * valid until the next call; 0: there is none; -1: ERR_READ_TIMEOUT also when one page was rewritten
  * again and again while it was read. */

@@ -13,6 +13,7 @@
 #include "engine/rados/batchlog.h"
 #include "engine/rados/fetch.h"
 #include "engine/rados/omap_key.h"
+#include "engine/rados/move.h"
 #include "engine/rados/pieces.h"
 #include "engine/rados/reclaim.h"
 #include "engine/rados/store.h"
@@ -372,28 +373,34 @@ static int scan_all(struct pair *p, const struct eng_part *part, bool reverse) {
     return got ? -1 : n;
 }
 
-/* The memory of a read downwards is bounded. Upwards the same partition is read, and others downwards. */
-static void test_a_partition_too_large_to_be_read_downwards_is_refused(void **state) {
-    enum { ROWS = 66, BYTES = 1 << 20 };
-    struct pair *p = *state;
+/* Writes rows of a megabyte each. */
+static void write_megabytes(struct pair *p, uint32_t number, int n) {
+    enum { BYTES = 1 << 20 };
     static char value[BYTES];
-    for (uint32_t number = 0; number < 2; number++) {
-        struct eng_part part = part_of(p, number);
-        for (int i = 0; i < (number ? 3 : ROWS); i++) {
-            char ck[16];
-            uint64_t seq;
-            struct eng_row row;
-            struct eng_cell cell = {.ts = 1, .expiry = ENG_NO_EXPIRY, .value = slice_of(value, BYTES)};
-            struct eng_batch *b = eng_batch_new(p->rados);
-            snprintf(ck, sizeof(ck), "%02d", i);
-            eng_row_init(&row, ENG_ROW, slice_str(ck));
-            row.cells = &cell;
-            row.n_cells = 1;
-            assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
-            assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
-            eng_batch_free(b);
-        }
+    struct eng_part part = part_of(p, number);
+    for (int i = 0; i < n; i++) {
+        char ck[16];
+        uint64_t seq;
+        struct eng_row row;
+        struct eng_cell cell = {.ts = 1, .expiry = ENG_NO_EXPIRY, .value = slice_of(value, BYTES)};
+        struct eng_batch *b = eng_batch_new(p->rados);
+        snprintf(ck, sizeof(ck), "%02d", i);
+        eng_row_init(&row, ENG_ROW, slice_str(ck));
+        row.cells = &cell;
+        row.n_cells = 1;
+        assert_int_equal(eng_batch_row(b, &part, &row, NULL, &p->e), 0);
+        assert_int_equal(eng_batch_commit(b, &seq, &p->e), 0);
+        eng_batch_free(b);
     }
+}
+
+/* The memory of a read downwards is bounded. Upwards the same partition is read, and others downwards. */
+static void test_a_shard_with_too_much_to_be_read_downwards_refuses_that(void **state) {
+    enum { ROWS = 66 };
+    struct pair *p = *state;
+    store_rados(p->rados)->o.split_bytes = (uint64_t)1 << 40; /* no rows are moved to pieces */
+    write_megabytes(p, 0, ROWS);
+    write_megabytes(p, 1, 3);
     struct eng_part large = part_of(p, 0);
     assert_int_equal(scan_all(p, &large, false), ROWS);
     assert_int_equal(scan_all(p, &large, true), -1);
@@ -401,6 +408,19 @@ static void test_a_partition_too_large_to_be_read_downwards_is_refused(void **st
     err_clear(&p->e);
     struct eng_part small = part_of(p, 1);
     assert_int_equal(scan_all(p, &small, true), 3);
+}
+
+/* A wide partition is read downwards piece by piece, however large it is. */
+static void test_a_wide_partition_is_read_downwards(void **state) {
+    enum { ROWS = 70 };
+    struct pair *p = *state;
+    struct eng_part large = part_of(p, 0);
+    struct rados *s = store_rados(p->rados);
+    struct shard *sh = shard_map_find(&s->shards, large.table, (uint64_t)large.token ^ (uint64_t)1 << 63);
+    write_megabytes(p, 0, ROWS);
+    while (!atomic_load(&s->n_moves)) assert_int_equal(move_relieve(s, sh), 0);
+    assert_int_equal(scan_all(p, &large, true), ROWS);
+    assert_int_equal(scan_all(p, &large, false), ROWS);
 }
 
 /* Writes a row to a partition, or to two, of which this thread has the locks. */
@@ -1074,7 +1094,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_partition_too_large_to_be_read_downwards_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wide_partition_is_read_downwards, setup_large, teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage_of_a_shard_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_halves_and_wholes_that_do_not_fit_are_found, setup, teardown),
