@@ -93,8 +93,9 @@ def keep_history(session, status="enabled", name="past"):
 class Load:
     """Its clients are threads of functions named do_*; each step is one request, which is noted before it is sent and after it is answered."""
 
-    def __init__(self, seed, mode):
-        self.has_history = mode == "keyspaces"
+    def __init__(self, seed, mode, store):
+        self.saves_states = store.has_history
+        self.has_history = mode == "keyspaces" and store.has_history
         self.random = random.Random(seed)
         self.rows, self.lwt, self.tables, self.columns = Register(), Register(), Register(False), Register(False)
         self.added, self.added_tried = Counter(), Counter()
@@ -242,7 +243,7 @@ class Load:
     def do_saved(self, session, r):
         """A keyspace whose state is saved and put back."""
         key, chance, self.version = r.randrange(KEYS), r.random(), self.version + 1
-        if chance < 0.9 or (chance < 0.95 and self.states == [None]):
+        if chance < 0.9 or (chance < 0.95 and self.states == [None]) or not self.saves_states:
             value = self.version
             self.saved.tries(key, value)
             session.execute(self.statements["saved"], (key, value))
@@ -306,6 +307,9 @@ class Load:
 
     def do_flushes(self, session, r):
         time.sleep(r.uniform(0, 0.1))
+        if not self.saves_states:
+            session.execute("SELECT key FROM system.local")  # whether the server was killed
+            return
         session.execute("INSERT INTO system_control.snapshots (name) VALUES ('crash')")
         self.flushes += 1
 
@@ -432,7 +436,7 @@ def start_again(server, r):
     killed, too, while what is in the log is taken in."""
     for _ in range(r.choice([0, 0, 0, 1, 2])):
         server.start_and_kill(r.uniform(0.005, 0.15))
-    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=120)
+    looked = subprocess.run([TALLY, "verify", *server.place()], capture_output=True, text=True, timeout=120)
     if looked.returncode:
         raise Lost(f"tally verify: {looked.stdout[-1500:]}{looked.stderr}")
     server.start()
@@ -440,7 +444,8 @@ def start_again(server, r):
 
 def crash(kills, seed, folder, threads=2, say=print, mode="cassandra", flags=(), longest=0.6, kinds=()):
     """Kills a server so often, and more often until something of each of the kinds was acknowledged. Lost: an acknowledged effect is."""
-    server, load = Server(folder, "--mode", mode, "--ddl-delay", "none", "--control", "on", "--threads", str(threads), *flags), Load(seed, mode)
+    server = Server(folder, "--mode", mode, "--ddl-delay", "none", "--control", "on", "--threads", str(threads), *flags)
+    load = Load(seed, mode, server.store)
     server.start()
     try:
         with server.cluster(schema_metadata_enabled=False) as cluster:

@@ -1,11 +1,39 @@
-"""Fixtures: a server for a module in each mode, and servers that a test starts itself."""
+"""Fixtures: a server for a module in each mode, and servers that a test starts itself. --store rados gives each of them a pool of a Ceph cluster."""
 import os
 
 import pytest
 
 import programs
+import rados_exceptions
+import stores
 from ceph_cluster import cluster_in
 from tally_server import Server
+
+
+def pytest_addoption(parser):
+    parser.addoption("--store", choices=["local", "rados"], default="local", help="where the servers keep their rows: in data folders, or in a Ceph cluster of one OSD in memory")
+
+
+def pytest_configure(config):
+    if config.getoption("--store") == "rados":
+        stores.in_use = stores.Rados()
+
+
+def pytest_unconfigure():
+    stores.in_use.close()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.getoption("--store") == "rados":
+        terminalreporter.write_line(f"{stores.in_use.made} databases in pools of the cluster")
+
+
+def pytest_collection_modifyitems(config, items):
+    """An exception counts as an expected failure: neither passed nor skipped."""
+    if config.getoption("--store") == "rados":
+        for item in items:
+            if why := rados_exceptions.reason(item.path.name, item.name):
+                item.add_marker(pytest.mark.xfail(run=False, reason=why))
 
 
 @pytest.fixture(scope="module")

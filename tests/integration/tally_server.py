@@ -10,6 +10,8 @@ from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 
+import stores
+
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = os.environ.get("TALLY_PRESET", "release")
 SLOWER = {"asan": 4, "tsan": 10}.get(PRESET, 1)  # what a sanitizer costs, for bounds of time
@@ -33,13 +35,15 @@ class Server:
         self.binary = Path(binary)
         self.folder = Path(folder)
         self.flags = (*patient(flags), *(() if "--compatibility" in flags else ("--compatibility", "off")), *flags)
+        self.data = self.folder / "data"
+        self.store = stores.Local() if "--store" in flags or ":memory:" in flags else stores.in_use
         self.log = self.folder / "tallyd.log"
         self.process = None
         self.host = self.port = self.admin = None
         self.ready = {}  # fields of the ready line
 
     def _begin(self):
-        command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", "--api-port", "0", *self.flags]
+        command = [self.binary, "--data-dir", self.data, *self.store.flags(self.data, self.flags), "--listen", "127.0.0.1", "--admin-port", "0", "--api-port", "0", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=log, text=True)
 
@@ -58,9 +62,15 @@ class Server:
                 self.host, port = fields["tls" if fields["cql"] == "off" else "cql"].rsplit(":", 1)
                 self.port = int(port)
                 self.admin = fields["admin"]
+                if fields["cql"] != "off":
+                    self.store.started(self.data, self.port)
                 assert int(fields["pid"]) == self.process.pid
                 return self
         raise AssertionError(f"tallyd did not become ready:\n{self.log_tail()}")
+
+    def place(self):
+        """How `tally verify` is told where the rows are."""
+        return self.store.place(self.data)
 
     def log_tail(self):
         return self.log.read_text(errors="replace")[-4000:]

@@ -412,7 +412,7 @@ def test_only_superusers_change_the_server(new_server):
         with pytest.raises(Unauthorized, match="Only superusers may change system_control"):
             app.execute(prepared)
     assert app.execute("SELECT * FROM system_control.clock").one().state
-    root.execute(changes[0])
+    root.execute(changes[1])
     root.execute("ALTER ROLE app WITH SUPERUSER = true")
     app.execute(changes[2])
     cluster.shutdown()

@@ -62,18 +62,29 @@ def test_connections_outlive_35_days_in_a_moment(session):
     assert len(list(session.execute("SELECT * FROM k.t"))) == 5
 
 
-def test_ddl_waits_for_the_clock_and_recovery_windows_move_with_it(new_server):
+def table_after_two_minutes(session, more=""):
+    """r.t, by a server whose DDL takes a minute of its clock."""
+    session.execute("CREATE KEYSPACE r WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    set_clock(session, advance_ms=60_000)
+    await_keyspace(session)
+    session.execute("CREATE TABLE r.t (pk int PRIMARY KEY, v int)" + more)
+    let_pass(0.3)
+    assert status_of(session, "r", "t") == "CREATING"
+    set_clock(session, advance_ms=60_000)
+    await_active(session, "r", "t")
+
+
+def test_ddl_waits_for_the_clock(new_server):
+    server = new_server("--control", "on", "--ddl-delay", "60000")
+    with server.cluster() as cluster:
+        table_after_two_minutes(cluster.connect())
+
+
+def test_recovery_windows_move_with_the_clock(new_server):
     server = new_server("--control", "on", "--ddl-delay", "60000")
     with server.cluster() as cluster:
         session = cluster.connect()
-        session.execute("CREATE KEYSPACE r WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        set_clock(session, advance_ms=60_000)
-        await_keyspace(session)
-        session.execute("CREATE TABLE r.t (pk int PRIMARY KEY, v int) WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}")
-        let_pass(0.3)
-        assert status_of(session, "r", "t") == "CREATING"
-        set_clock(session, advance_ms=60_000)
-        await_active(session, "r", "t")
+        table_after_two_minutes(session, " WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}")
         session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
         early = read_clock(session).now
         set_clock(session, advance_ms=34 * 86_400_000)

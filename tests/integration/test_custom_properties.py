@@ -5,6 +5,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
+import stores
 from control import set_clock
 from tally_server import ROOT, create_keyspace, eventually
 
@@ -64,13 +65,13 @@ def test_a_plain_table_shows_what_it_has_without_asking(session, table):
 
 def test_all_of_them_at_once(session, table):
     session.execute(f"CREATE TABLE {table} {COLUMNS} WITH default_time_to_live = 60 AND comment = 'c' AND TAGS = {{'Team': 'a'}} AND CUSTOM_PROPERTIES = {{"
-                    + PROVISIONED + ", 'TTL': {'Status': 'ENABLED'}, 'client_side_timestamps': {'status': 'enabled'}, 'point_in_time_recovery': {'status': 'enabled'}, "
+                    + PROVISIONED + ", 'TTL': {'Status': 'ENABLED'}, 'client_side_timestamps': {'status': 'enabled'}, 'point_in_time_recovery': {'status': '" + stores.in_use.recovery + "'}, "
                     "'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': 'arn:aws:kms:eu-west-1:1:key/x'}, "
                     "'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}}")
     shown = properties(session, table)
     assert shown["capacity_mode"] == {"throughput_mode": "PROVISIONED", "read_capacity_units": "5", "write_capacity_units": "7"}
     assert shown["ttl"] == shown["client_side_timestamps"] == {"status": "enabled"}
-    assert shown["point_in_time_recovery"]["status"] == "enabled"
+    assert shown["point_in_time_recovery"]["status"] == stores.in_use.recovery
     assert shown["encryption_specification"]["kms_key_identifier"] == "arn:aws:kms:eu-west-1:1:key/x"
     assert shown["warm_throughput"] == {"read_units_per_second": "13000", "write_units_per_second": "5000"}
     assert row(session, table).default_time_to_live == 60
@@ -140,7 +141,7 @@ EVERY_KEY = {  # of settings/setting.def: a statement that gives it, and where i
     "client_side_timestamps.status": ("'client_side_timestamps': {'status': 'enabled'}", "enabled"),
     "encryption_specification.encryption_type": ("'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}", "AWS_OWNED_KMS_KEY"),
     "encryption_specification.kms_key_identifier": ("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': '%s'}" % ARN, ARN),
-    "point_in_time_recovery.status": ("'point_in_time_recovery': {'status': 'enabled'}", "enabled"),
+    "point_in_time_recovery.status": ("'point_in_time_recovery': {'status': '" + stores.in_use.recovery + "'}", stores.in_use.recovery),
     "replica_updates.*.read_capacity_units": (None, None),  # test_system_tables.py: test_keyspaces_of_several_regions
     "ttl.status": ("'ttl': {'status': 'enabled'}", "enabled"),
     "warm_throughput.read_units_per_second": ("'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}", "13000"),
@@ -293,8 +294,8 @@ def alter_where_a_region_went(session):
 
 def test_two_settings_at_once_are_refused_unless_they_are_allowed(session, table, new_server):
     session.execute(f"CREATE TABLE {table} {COLUMNS}")
-    two = custom("'point_in_time_recovery': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}")
-    with pytest.raises(InvalidRequest, match="ALTER TABLE changes point_in_time_recovery and ttl; one statement may change one setting"):
+    two = custom("'client_side_timestamps': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}")
+    with pytest.raises(InvalidRequest, match="ALTER TABLE changes client_side_timestamps and ttl; one statement may change one setting"):
         alter(session, table, two)
     alter(session, table, "gc_grace_seconds = 5 AND compaction = {'class': 'LeveledCompactionStrategy'} AND comment = 'what Keyspaces ignores does not count'")
     server = new_server("--ddl-delay", "none", "--compatibility", "off")

@@ -182,7 +182,7 @@ def test_acknowledged_rows_and_definitions_survive_kill9_together(new_server, th
         if under_way in there:
             there[under_way] = defined.get(under_way, False)
     server.stop()
-    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=300)
+    looked = subprocess.run([TALLY, "verify", *server.place()], capture_output=True, text=True, timeout=300)
     assert looked.returncode == 0, looked.stdout
 
 

@@ -482,7 +482,7 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
 
 def run_and_verify(server, *args, **kwargs):
     run(server, *args, **kwargs)
-    command = [TALLY, "verify", "--data-dir", server.folder / "data"]
+    command = [TALLY, "verify", *server.place()]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert looked.returncode == 0, looked.stdout
 

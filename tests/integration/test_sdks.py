@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import stores
 from aws_api import Api, key_flags, make_roles
 from control import release
 from programs import Conversation
@@ -120,7 +121,7 @@ def test_who_may_only_read_changes_nothing(signing):
     fields = [{"name": "a", "type": "int"}]
     arn = owner.create_keyspace(keyspaceName="theirs")["resourceArn"]
     eventually(lambda: made(lambda: owner.create_type(keyspaceName="theirs", typeName="u", fieldDefinitions=fields)))
-    table = owner.create_table(keyspaceName="theirs", tableName="t", schemaDefinition=plain, pointInTimeRecovery={"status": "ENABLED"})["resourceArn"]
+    table = owner.create_table(keyspaceName="theirs", tableName="t", schemaDefinition=plain, pointInTimeRecovery={"status": stores.in_use.recovery.upper()})["resourceArn"]
     eventually(lambda: owner.get_table(keyspaceName="theirs", tableName="t")["status"] == "ACTIVE")
     assert reader.get_table(keyspaceName="theirs", tableName="t")["tableName"] == "t" and reader.list_tags_for_resource(resourceArn=table)["tags"] == []
     refused = reader.exceptions.AccessDeniedException

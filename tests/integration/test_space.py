@@ -151,6 +151,6 @@ def test_tables_that_go_under_late_writes_leave_nothing(new_server):
     server.stop()
     server.start()
     server.stop()
-    command = [TALLY, "verify", "--data-dir", server.folder / "data"]
+    command = [TALLY, "verify", *server.place()]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert looked.returncode == 0, looked.stdout

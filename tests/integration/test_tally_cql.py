@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import stores
 from cqlsh_shell import MORE, Shell
 from tally_server import HANG, TALLY, Server, certificates, create_keyspace, eventually, free_port
 
@@ -206,7 +207,7 @@ def test_keyspaces_describe_is_made_of_the_system_tables(server):
     assert cql(server, "--wait", "-e", 'CREATE TYPE described.u (a int, "B" text); '
                'CREATE TABLE described.t (p int, "C" int, v frozen<u>, s text static, '
                'PRIMARY KEY (p, "C")) WITH CLUSTERING ORDER BY ("C" DESC) AND CUSTOM_PROPERTIES = {'
-               "'point_in_time_recovery': {'status': 'enabled'}, 'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}, "
+               "'point_in_time_recovery': {'status': '" + stores.in_use.recovery + "'}, 'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}, "
                "'client_side_timestamps': {'status': 'enabled'}};").stderr == ""
     told = cql(server, "-e", "DESCRIBE KEYSPACE described").stdout
     assert 'CREATE TABLE described.t (\n    "C" int,\n    p int,\n    s text static,\n    v frozen<u>,\n' \
@@ -215,7 +216,7 @@ def test_keyspaces_describe_is_made_of_the_system_tables(server):
     assert "CREATE KEYSPACE described WITH" in told
     # what only the server sets is not in it: the earliest moment that can be restored
     assert re.search(r"AND CUSTOM_PROPERTIES = \{.*'client_side_timestamps': \{'status': 'enabled'\}.*'encryption_specification': .*"
-                     r"'point_in_time_recovery': \{'status': 'enabled'\}", told) and "timestamp'" not in told
+                     r"'point_in_time_recovery': \{'status': '" + stores.in_use.recovery + r"'\}", told) and "timestamp'" not in told
     again = told.replace("described", "described_again")
     assert cql(server, "--wait", "-e", again).stderr == ""
     assert cql(server, "-e", "DESCRIBE KEYSPACE described_again").stdout == again

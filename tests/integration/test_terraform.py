@@ -7,6 +7,7 @@ resource and reads them after each operation.
 import pytest
 from botocore.exceptions import ClientError
 
+import stores
 from aws_api import Api
 from tally_server import eventually
 
@@ -156,11 +157,11 @@ def test_a_table_is_made_changed_in_all_and_deleted(terraform):
     changed = terraform.update_table(
         "shop", "orders", tags={"team": "b", "new": "y"},
         capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 200, "writeCapacityUnits": 100},
-        clientSideTimestamps={"status": "ENABLED"}, defaultTimeToLive=1500, pointInTimeRecovery={"status": "ENABLED"},
+        clientSideTimestamps={"status": "ENABLED"}, defaultTimeToLive=1500, pointInTimeRecovery={"status": stores.in_use.recovery.upper()},
         addColumns=columns(note="text"))
     assert changed == {**made, "tags": {"team": "b", "new": "y"}, "client_side_timestamps": "ENABLED", "default_time_to_live": 1500,
                        "capacity_specification": {"throughputMode": "PROVISIONED", "readCapacityUnits": 200, "writeCapacityUnits": 100},
-                       "point_in_time_recovery": "ENABLED", "columns": {**made["columns"], "note": "text"}}
+                       "point_in_time_recovery": stores.in_use.recovery.upper(), "columns": {**made["columns"], "note": "text"}}
     terraform.delete_table("shop", "orders")
     terraform.delete_keyspace("shop")
 

@@ -164,7 +164,7 @@ if PRESET == "release-source":  # tools/test.sh source; the other one is Debian'
             getattr(server, end)()
             server.binary = programs[(turn + 1) % 2]
             other = server.binary.parent / "tally"
-            assert subprocess.run([other, "verify", "--data-dir", server.folder / "data"], capture_output=True).returncode == 0
+            assert subprocess.run([other, "verify", *server.place()], capture_output=True).returncode == 0
             server.start()
         with server.cluster() as cluster:
             assert {(r.p, r.c): (r.v, r.w) for r in cluster.connect().execute("SELECT p, c, v, w FROM k.t")} == expected

@@ -6,7 +6,7 @@
     tests/rados/cluster.py stop|again FOLDER          ends the daemons and keeps the data; starts them again
     tests/rados/cluster.py wipe FOLDER                kills the daemons and removes the data
     tests/rados/cluster.py kill|start-osd|pause|resume FOLDER OSD
-    tests/rados/cluster.py make-pool FOLDER NAME      another pool than POOL
+    tests/rados/cluster.py make-pool FOLDER NAME [--groups N]   another pool than POOL
     tests/rados/cluster.py wait-up FOLDER             until the monitor says that all OSDs are up
 
 One OSD in memory holds one copy and serves tests of function. Three with bluestore hold three copies of which two must be
@@ -54,6 +54,7 @@ osd_crush_chooseleaf_type = 0
 osd_pool_default_pg_autoscale_mode = off
 mon_allow_pool_size_one = true
 mon_allow_pool_delete = true
+mon_max_pg_per_osd = 5000
 # The monitors judge by these, too: they must not stand under [osd].
 osd_heartbeat_interval = {heartbeat_s}
 osd_heartbeat_grace = {grace_s}
@@ -203,9 +204,9 @@ class Cluster:
             for i in range(8 * PLACEMENT_GROUPS):
                 io.remove_object(f"probe {i}")
 
-    def make_pool(self, client, name):
+    def make_pool(self, client, name, groups=PLACEMENT_GROUPS):
         copies = min(len(self.osds), 3)
-        self.ask(client, prefix="osd pool create", pool=name, pg_num=PLACEMENT_GROUPS, pgp_num=PLACEMENT_GROUPS, pool_type="replicated",
+        self.ask(client, prefix="osd pool create", pool=name, pg_num=groups, pgp_num=groups, pool_type="replicated",
                  size=copies, autoscale_mode="off")
         self.ask(client, prefix="osd pool set", pool=name, var="min_size", val=str(max(1, copies - 1)))
         self.ask(client, prefix="osd pool application enable", pool=name, app="tally")
@@ -286,6 +287,7 @@ def main():
     parser.add_argument("which", nargs="?", help="an OSD's number, or a pool's name")
     parser.add_argument("--osds", type=int, default=1)
     parser.add_argument("--store", choices=["memstore", "bluestore"], default="memstore")
+    parser.add_argument("--groups", type=int, default=PLACEMENT_GROUPS, help="placement groups of a pool")
     a = parser.parse_args()
     if a.action == "install":
         return install()
@@ -302,7 +304,7 @@ def main():
         parser.error("which OSD or pool?")
     elif a.action == "make-pool":
         client = cluster.connect()
-        cluster.make_pool(client, a.which)
+        cluster.make_pool(client, a.which, a.groups)
         client.shutdown()
     else:
         {"kill": cluster.kill, "start-osd": cluster.start_osd, "pause": cluster.pause, "resume": cluster.resume}[a.action](int(a.which))

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Runs the tests of the store on Ceph: the functions and the conformance cases on one OSD in memory, then clients under a model on three OSDs with bluestore that
-are killed and paused, then three servers under one model, which fail as well as the OSDs.
+"""Runs the tests of the store on Ceph: the functions, the conformance cases and the integration suite on one OSD in memory, then clients under a model on three OSDs
+with bluestore that are killed and paused, then three servers under one model, which fail as well as the OSDs.
 
-    tests/rados/run.py [--build FOLDER] [--kills N] [--events N] [--only function|conformance|failures|servers]
+    tests/rados/run.py [--build FOLDER] [--kills N] [--events N] [--only function|conformance|integration|failures|servers] [NAME...]
+
+NAME: with --only integration, tests/integration/test_NAME.py alone. tests/integration/rados_exceptions.py has the tests that are not run, and why.
 
 Prints what each part did, and "N passed, N failed" at the end.
 """
@@ -13,11 +15,13 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "integration")]
 
 import cluster as ceph  # noqa: E402
+import rados_exceptions  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRESS = 200  # writes that must be acknowledged between two failures, so that each meets clients at work
@@ -65,6 +69,44 @@ def conformance(build, folder):
         finally:
             cluster.wipe()
     return passed, failed
+
+
+def integration_file(file, build, logs):
+    """One file of the suite, with a cluster of its own: {passed, failed, skipped, exceptions} and what went wrong."""
+    command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEx", "-p", "no:cacheprovider", "--store", "rados", file]
+    done = subprocess.run(list(map(str, command)), env=dict(os.environ, TALLY_PRESET=build.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    (logs / f"{file.stem}.log").write_text(done.stdout)
+    last = done.stdout.rstrip().splitlines()[-1]
+    counts = {what: sum(int(n) for n in re.findall(rf"(\d+) (?:{words})", last))
+              for what, words in (("passed", "passed"), ("failed", "failed|errors?|xpassed"), ("skipped", "skipped"), ("exceptions", "xfailed"))}
+    unused = rados_exceptions.unused(file.name, re.findall(r"^XFAIL \S+::(.+?)(?: - .*)?$", done.stdout, re.MULTILINE))
+    wrong = [f"rados_exceptions.py: no test has the name {name}" for name in sorted(unused)]
+    if counts["passed"] and "0 databases in pools of the cluster" in done.stdout.splitlines():
+        wrong.append(f"{file.name} starts no server on the cluster: rados_exceptions.py should say so")
+    if done.returncode:
+        counts["failed"] = max(counts["failed"], 1)
+        wrong.insert(0, done.stdout[-6000:])
+    elif wrong:
+        counts["failed"] = len(wrong)
+    return counts, "\n".join(wrong)
+
+
+def integration(build, folder, names):
+    """The integration suite, two files at a time: half of their time tests wait."""
+    files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
+    if names:
+        files = [f for f in files if f.stem.removeprefix("test_") in names]
+    logs = folder / "integration"
+    logs.mkdir()
+    total = dict.fromkeys(("passed", "failed", "skipped", "exceptions"), 0)
+    with ThreadPoolExecutor(2) as at_once:
+        for file, (counts, words) in zip(files, at_once.map(lambda f: integration_file(f, build, logs), files)):
+            print(f"{file.stem:30}", *(f"{n:4} {what}" for what, n in counts.items() if n), flush=True)
+            print(words, end="\n" if words else "", flush=True)
+            for what, n in counts.items():
+                total[what] += n
+    print("integration suite:", ", ".join(f"{n} {what}" for what, n in total.items()))
+    return total["passed"], total["failed"] + (total["skipped"] if os.environ.get("CI") == "true" else 0)
 
 
 class Stress:
@@ -129,12 +171,14 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--kills", type=int, default=12)
     parser.add_argument("--events", type=int, default=50, help="failures of servers and OSDs")
-    parser.add_argument("--only", choices=["function", "conformance", "failures", "servers"])
+    parser.add_argument("--only", choices=["function", "conformance", "integration", "failures", "servers"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="files of the integration suite")
     a = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="tally-rados-") as folder:
         for name, part in (("function", lambda: functions(a.build, Path(folder))),
                            ("conformance", lambda: conformance(a.build, Path(folder))),
+                           ("integration", lambda: integration(a.build, Path(folder), a.names)),
                            ("failures", lambda: failures(a.build, Path(folder), a.kills)),
                            ("servers", lambda: servers(a.build, a.events))):
             if a.only in (None, name):

@@ -1,0 +1,43 @@
+"""The tests of this folder that are not run with --store rados, with the reason of each. A name without :: is a whole file."""
+EXCEPTIONS = {
+    "point-in-time recovery, saved states and backups are not offered on a cluster": [
+        "test_backup.py",
+        "test_clock.py::test_recovery_windows_move_with_the_clock",
+        "test_custom_properties.py::test_recovery_that_is_switched_off_forgets_its_history",
+        "test_refusals.py::test_four_restores_at_once",
+        "test_restore.py",
+        "test_snapshots.py",
+        "test_supported.py::test_passes[restore-table]",
+    ],
+    "about files of RocksDB in the data folder, or what fails on its disk": [
+        "test_control_plane.py::test_a_disk_that_fails_is_an_error_of_the_server",
+        "test_damaged_store.py",
+        "test_disk_full.py",
+        "test_file_faults.py",
+        "test_kill9.py::test_a_server_at_rest_leaves_little_to_read_again",
+        "test_kill9.py::test_rows_of_a_long_log_are_there_after_kill9",
+        "test_verify.py",
+    ],
+    "starts clusters, and servers on them, itself: it is the same test with and without --store rados": [
+        "test_move.py",
+        "test_rados.py",
+        "test_rados_faults.py",
+        "test_rados_servers.py",
+    ],
+}
+
+
+def names_of(file, test):
+    """The names by which the list may have a test."""
+    return {file, f"{file}::{test}", f"{file}::{test.partition('[')[0]}"}
+
+
+def reason(file, test):
+    """Why this test is not run on a cluster; None: it is."""
+    return next((why for why, names in EXCEPTIONS.items() if names_of(file, test) & set(names)), None)
+
+
+def unused(file, tests):
+    """The names of the list in this file that none of its tests has."""
+    listed = {name for names in EXCEPTIONS.values() for name in names if name.partition("::")[0] == file}
+    return listed - {name for test in tests for name in names_of(file, test)}
