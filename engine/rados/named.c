@@ -7,7 +7,7 @@
 
 #define OBJECT "named"
 #define GENERATION "\x01g"
-enum { GENERATION_BYTES = 16, NOTIFY_MS = 1000, CHUNK = 4 << 10, TRIES = 100 };
+enum { GENERATION_BYTES = 16, CHUNK = 4 << 10, TRIES = 100 };
 
 /* ---- writes ---- */
 
@@ -38,17 +38,6 @@ static void add_change(struct omap_write *w, struct arena *a, const struct eng_m
     else omap_write_set(w, key, value);
 }
 
-/* Does not wait for the watchers' answers: that of a server that was killed would take as long as
- * NOTIFY_MS. A watcher that is not told looks by itself, so the result says nothing. */
-static void tell_watchers(struct rados *s) {
-    const struct librados *lib = s->pool.lib;
-    void *completion;
-    if (lib->aio_create_completion2(NULL, NULL, &completion) < 0) return;
-    int rc = lib->aio_notify(s->pool.io, OBJECT, completion, "", 0, NOTIFY_MS, NULL, NULL);
-    (void)rc;
-    lib->aio_release(completion);
-}
-
 int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct omap_write w = {.creates = true};
     struct arena a;
@@ -66,8 +55,7 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
     arena_fini(&a);
     if (rc == -ECANCELED) return ENG_CHANGED;
     if (rc < 0) return pool_error(e, rc, POOL_WRITES, OBJECT);
-    if (quiet) return 0;
-    tell_watchers(s);
+    if (!quiet) pool_notify(&s->pool, OBJECT); /* a watcher that is not told looks by itself */
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "engine/rados/pool.h"
 
 static int set_option(struct pool *p, const char *name, const char *value, struct err *e) {
@@ -11,7 +12,7 @@ static int set_option(struct pool *p, const char *name, const char *value, struc
 
 static int configure(struct pool *p, const struct pool_options *o, struct err *e) {
     char seconds[16];
-    snprintf(seconds, sizeof(seconds), "%u", o->timeout_s ? o->timeout_s : POOL_TIMEOUT_S);
+    snprintf(seconds, sizeof(seconds), "%u", p->timeout_s);
     int rc = p->lib->conf_read_file(p->cluster, o->conf);
     if (rc < 0) return err_set(e, ERR_CONFIG, "cannot read Ceph's configuration %s: %s", o->conf, strerror(-rc));
     /* Without these an operation waits for ever, and a connection for 300 seconds. */
@@ -22,7 +23,10 @@ static int configure(struct pool *p, const struct pool_options *o, struct err *e
 
 int pool_open(struct pool *p, const struct pool_options *o, struct err *e) {
     int rc;
-    *p = (struct pool){.lib = librados_load(e)};
+    *p = (struct pool){.lib = librados_load(e),
+                       .timeout_s = o->timeout_s ? o->timeout_s : POOL_TIMEOUT_S,
+                       .lock = PTHREAD_MUTEX_INITIALIZER,
+                       .ends = PTHREAD_COND_INITIALIZER};
     if (!p->lib) return -1;
     if (!(p->counts = calloc(1, sizeof(*p->counts)))) return err_nomem(e);
     if ((rc = p->lib->create(&p->cluster, NULL)) < 0) {
@@ -46,9 +50,40 @@ free_counts:
     return -1;
 }
 
+/* A thread of librados. */
+static void notified(void *completion, void *arg) {
+    struct pool *p = arg;
+    (void)completion;
+    pthread_mutex_lock(&p->lock);
+    p->n_notifying--;
+    pthread_cond_signal(&p->ends);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void pool_notify(struct pool *p, const char *object) {
+    void *completion;
+    if (p->lib->aio_create_completion2(p, notified, &completion) < 0) return;
+    pthread_mutex_lock(&p->lock);
+    p->n_notifying++;
+    pthread_mutex_unlock(&p->lock);
+    int rc = p->lib->aio_notify(p->io, object, completion, "", 0, POOL_NOTIFY_MS, NULL, NULL);
+    if (rc < 0) notified(completion, p);
+    p->lib->aio_release(completion);
+}
+
+/* Whether all notifications have ended. */
+static bool wait_for_notifications(struct pool *p) {
+    int64_t until_us = clock_machine_us(&clock_real) + p->timeout_s * 1000000ll;
+    pthread_mutex_lock(&p->lock);
+    while (p->n_notifying && clock_machine_us(&clock_real) < until_us) clock_cond_wait(&p->ends, &p->lock, 1000000);
+    bool ended = p->n_notifying == 0;
+    pthread_mutex_unlock(&p->lock);
+    return ended;
+}
+
 void pool_close(struct pool *p) {
-    p->lib->ioctx_destroy(p->io);
-    p->lib->shutdown(p->cluster);
+    if (wait_for_notifications(p)) p->lib->ioctx_destroy(p->io); /* Q18 */
+    p->lib->shutdown(p->cluster); /* ends the threads of librados */
     free(p->counts);
 }
 

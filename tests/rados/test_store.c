@@ -1031,6 +1031,21 @@ static void test_a_watcher_is_told_of_changes(void **state) {
     named_watch_stop(watch);
 }
 
+/* The answers to a notification come while the store closes, or later. */
+static void test_a_store_that_has_told_of_a_change_can_be_closed_at_once(void **state) {
+    struct world *w = *state;
+    struct bell b = {.lock = PTHREAD_MUTEX_INITIALIZER, .rings = PTHREAD_COND_INITIALIZER};
+    struct named_watch *watch = named_watch_start(w->other, ring, &b, &w->e);
+    assert_non_null(watch);
+    for (int i = 0; i < 50; i++) {
+        struct rados *s = harness_open(0, 10);
+        struct eng_meta_change c = {.key = slice_str("closing"), .deleted = true};
+        assert_int_equal(named_write(s, 1, &c, &w->e), 0);
+        rados_close(s);
+    }
+    named_watch_stop(watch);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_record_is_the_union_of_its_operands_at_every_client, setup, teardown),
@@ -1066,6 +1081,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_write_to_several_pieces_is_seen_as_a_whole, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_named_records_change_on_conditions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_watcher_is_told_of_changes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_store_that_has_told_of_a_change_can_be_closed_at_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
