@@ -93,9 +93,9 @@ def keep_history(session, status="enabled", name="past"):
 class Load:
     """Its clients are threads of functions named do_*; each step is one request, which is noted before it is sent and after it is answered."""
 
-    def __init__(self, seed, mode, store):
-        self.saves_states = store.has_history
-        self.has_history = mode == "keyspaces" and store.has_history
+    def __init__(self, seed, mode, server):
+        self.saves_states = server.has_history
+        self.has_history = mode == "keyspaces" and server.has_history
         self.random = random.Random(seed)
         self.rows, self.lwt, self.tables, self.columns = Register(), Register(), Register(False), Register(False)
         self.added, self.added_tried = Counter(), Counter()
@@ -445,7 +445,7 @@ def start_again(server, r):
 def crash(kills, seed, folder, threads=2, say=print, mode="cassandra", flags=(), longest=0.6, kinds=()):
     """Kills a server so often, and more often until something of each of the kinds was acknowledged. Lost: an acknowledged effect is."""
     server = Server(folder, "--mode", mode, "--ddl-delay", "none", "--control", "on", "--threads", str(threads), *flags)
-    load = Load(seed, mode, server.store)
+    load = Load(seed, mode, server)
     server.start()
     try:
         with server.cluster(schema_metadata_enabled=False) as cluster:

@@ -37,6 +37,7 @@ class Server:
         self.flags = (*patient(flags), *(() if "--compatibility" in flags else ("--compatibility", "off")), *flags)
         self.data = self.folder / "data"
         self.store = stores.Local() if "--store" in flags or ":memory:" in flags else stores.in_use
+        self.has_history = self.store.has_history and "rados" not in flags
         self.log = self.folder / "tallyd.log"
         self.process = None
         self.host = self.port = self.admin = None

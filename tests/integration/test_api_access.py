@@ -36,7 +36,7 @@ def signed(tmp_path_factory):
     keys = key_flags(folder, "user root pw", "user nobody pw", "user some pw", "key ROOT SECRET root", "key NOBODY SECRET nobody", "key SOME SECRET some")
     with Api(folder, *keys, "--ddl-delay", "none") as api:
         root = api.client(key="ROOT", secret="SECRET")
-        if api.server.store.has_history:
+        if api.server.has_history:
             root.update_table(keyspaceName="k", tableName="t", pointInTimeRecovery={"status": "ENABLED"})
         root.update_table(keyspaceName="k", tableName="t", capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 10, "writeCapacityUnits": 20})
         yield api

@@ -421,7 +421,7 @@ class Run:
     # what happens beside
 
     def disturb(self):
-        what = self.rng.choice(self.DISTURBANCES)
+        what = self.rng.choice([d for d in self.DISTURBANCES if d != "flush" or self.server.has_history])
         if what == "time":
             self.clock(self.rng.choice([1, 4, 20]))
         elif what == "alter":

@@ -415,17 +415,12 @@ def test_a_server_whose_cluster_is_silent_is_not_ready_and_says_why(sessions, se
     eventually(lambda: page_api.ask(server, "GET", "/ready")[0] == 200)
 
 
-class OnCluster(test_model.Run):
-    """Without saved states, which the store does not offer."""
-    DISTURBANCES = [d for d in test_model.Run.DISTURBANCES if d != "flush"]
-
-
 @pytest.mark.parametrize("mode, seed", [("cassandra", 21), ("keyspaces", 22)])
 def test_the_cluster_holds_what_the_model_holds(servers, ceph, tmp_path, mode, seed):
     """Random statements of every kind, faults, pages, changes of the schema and kills, as test_model.py has them, beside two other servers."""
     server = Server(tmp_path, "--mode", mode, *test_model.FLAGS, *flags(ceph)).start()
     try:
-        test_model.run(server, seed, 300, as_=OnCluster)
+        test_model.run(server, seed, 300)
     finally:
         server.kill9()
 
