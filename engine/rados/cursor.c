@@ -6,6 +6,8 @@
 #include "engine/rados/pieces.h"
 
 enum {
+    PAGE_LEAST = 3,
+    PAGE_UNKNOWN = 16, /* keys at most while the size of a shard's rows is unknown */
     PAGE_SMALL = 128,
     /* Keys to be read of a wide partition's shard: each may be a fence, up to which an OSD passes over
      * many removed keys (Q17). */
@@ -138,11 +140,25 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
     return start_behind(c, slice_of(record.p, record.n - 1)) < 0 ? -ENOMEM : 1;
 }
 
+/* Keys of a page. */
+static uint64_t page_keys(const struct cursor *c, const struct shard *sh) {
+    uint64_t bytes = sh ? atomic_load(&sh->key_bytes) : 0, most = c->small ? PAGE_SMALL : OMAP_READ_MAX;
+    uint64_t fit = bytes ? PAGE_BYTES / bytes : PAGE_UNKNOWN;
+    return fit < PAGE_LEAST ? PAGE_LEAST : fit < most ? fit : most;
+}
+
+static void note_size(const struct omap_pairs *got, struct shard *sh) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < got->n; i++) bytes += got->items[i].key.n + got->items[i].value.n;
+    if (got->n) atomic_store(&sh->key_bytes, bytes / got->n);
+}
+
 /* Keys to be read of the shard. */
 static uint64_t page_max(struct cursor *c) {
-    struct shard *sh = c->part.n ? shard_map_find(&c->s->shards, c->table, c->position) : NULL;
-    bool wide = sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == c->position;
-    return wide ? c->wide_max : c->small ? PAGE_SMALL : OMAP_READ_MAX;
+    struct shard *sh = shard_map_find(&c->s->shards, c->table, c->position);
+    uint64_t keys = page_keys(c, sh);
+    bool wide = c->part.n && sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == c->position;
+    return wide && c->wide_max < keys ? c->wide_max : keys;
 }
 
 /* The shard returned these keys of a wide partition. */
@@ -172,7 +188,7 @@ static void cut_at(struct omap_pairs *pairs, struct slice key) {
 /* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
 static int take_wide(struct cursor *c, struct slice pieces, bool *more) {
     struct omap_pairs *got = &c->f.pairs[0];
-    struct fetch_part part = {(const char *)c->start.p, "", c->small ? PAGE_SMALL : OMAP_READ_MAX};
+    struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard)};
     const char *end = string_of(c, buf_slice(&c->part), "\xff");
     size_t n = got->n;
     if (!end) return -ENOMEM;
@@ -217,6 +233,7 @@ static int read_page(struct cursor *c) {
         if (c->has_moment && c->f.shard) rc = apply_moment(c);
         if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &more);
         else if (rc == 0) stops = (rc = stop_at_wide(c)) == 1;
+        if (rc >= 0 && c->f.shard) note_size(got, c->f.shard);
         struct slice last = got->n ? got->items[got->n - 1].key : first;
         if (!first.p && got->n) first = got->items[0].key;
         if (rc < 0 || (rc = fetch_append(&c->pairs, got)) < 0) return rc;

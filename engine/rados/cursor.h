@@ -1,8 +1,8 @@
 /* A cursor over records in key order, of one partition or of the partitions of a range. It goes
  * forward only. It sees each partition as it was at one moment: the one at which the cursor first
  * read of it. If operands of the partition were combined, removed or moved meanwhile, it sees the rows of
- * later pages as of a later moment; those of one page, of which each has about a thousand keys, are of
- * one moment. */
+ * later pages as of a later moment; those of one page, of which each has about a thousand keys or
+ * PAGE_BYTES, are of one moment. */
 #pragma once
 
 #include "engine/rados/fetch.h"

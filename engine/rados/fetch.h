@@ -5,7 +5,12 @@
 #include "engine/rados/omap_key.h"
 #include "engine/rados/rados.h"
 
-enum { FETCH_PARTS = OMAP_READ_PARTS - 1 };
+enum {
+    FETCH_PARTS = OMAP_READ_PARTS - 1,
+    /* A page of a cursor has as many keys as make this much by the average of the page before, because
+     * each reader holds a page while it waits for room for its answer. */
+    PAGE_BYTES = 1 << 20,
+};
 
 struct fetch_part {
     const char *start_after, *prefix; /* NUL-terminated keys of objects */

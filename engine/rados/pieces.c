@@ -124,13 +124,15 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
     if (rc < 0 || !p.n) return rc;
     struct slice start = slice_str(part->start_after);
     size_t i = pieces_find(&p, slice_of(start.p + n_prefix, start.n - n_prefix));
+    size_t used = a->used;
     for (; rc == 0 && i < p.n && !more_found; i++) {
         struct fetch_part rest = *part;
         rest.max = part->max - found.n;
         rc = read_piece(s, load_u32(prefix.p), &p, i, &rest, a, &f);
         if (rc == 0) rc = fetch_append(&found, &f.pairs[0]);
         /* Behind a piece that has given all it has, the page ends or the next piece goes on. */
-        more_found = rc == 0 && (f.more[0] || (found.n >= part->max && i + 1 < p.n));
+        bool full = found.n >= part->max || (found.n && a->used - used >= PAGE_BYTES);
+        more_found = rc == 0 && (f.more[0] || (full && i + 1 < p.n));
         /* Keys that begin with the prefix of one record are in one piece. */
         if (strlen(part->prefix) > n_prefix + 1) break;
     }

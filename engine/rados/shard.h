@@ -98,6 +98,7 @@ struct shard {
     /* The position of the wide partition that a reader met last, if it has met one. */
     _Atomic bool has_wide;
     _Atomic uint64_t wide_position;
+    _Atomic uint64_t key_bytes; /* of a key with its value, the average of the page read last; 0: unknown */
     /* Of the background thread: the move that it last found begun by another process. */
     uint64_t begun_id, begun_move;
 };

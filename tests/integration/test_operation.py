@@ -81,9 +81,12 @@ def test_a_wrong_name_is_told_the_right_one(tmp_path):
 def test_the_log_is_read_by_programs_and_moved_away(new_server, tmp_path):
     log = tmp_path / "tally.log"
     s = new_server("--log-file", str(log), "--log-format", "json", "--ddl-delay", "none")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert lines and all(set(line) == {"time", "level", "room", "text"} for line in lines)
-    assert any(line["room"] == "server/main" and line["text"].startswith("metering: ") for line in lines)
+
+    def lines():
+        return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    eventually(lambda: any(line["room"] == "server/main" and line["text"].startswith("metering: ") for line in lines()))
+    assert all(set(line) == {"time", "level", "room", "text"} for line in lines())
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     log.rename(tmp_path / "tally.log.1")
     s.process.send_signal(signal.SIGHUP)

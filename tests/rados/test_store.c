@@ -231,6 +231,38 @@ static void test_more_rows_than_an_osd_returns_at_once_are_read(void **state) {
     cursor_fini(&c);
 }
 
+static void make_wide(struct world *w, uint32_t partition);
+
+/* A row of n bytes. */
+static void write_large(struct world *w, uint32_t partition, uint32_t row, size_t n) {
+    uint8_t *value = arena_alloc(&w->a, n);
+    for (uint32_t i = 0; i < n / 4; i++) store_u32(value + 4 * (size_t)i, i);
+    struct write_change c = {.kind = WRITE_APPEND, .key = key_of_row(w, partition, row), .value = slice_of(value, n)};
+    struct write_group g = {.prefix = prefix_of(w, partition), .changes = &c, .n = 1};
+    assert_int_equal(write_groups(w->s, &g, 1, &w->e), 0);
+}
+
+static void test_a_reader_holds_few_large_rows_at_once(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 60, SIZE = 200 << 10, HELD_MAX = 4 << 20 };
+    for (uint32_t p = 1; p <= 2; p++)
+        for (uint32_t row = 0; row < ROWS; row++) write_large(w, p, row, SIZE);
+    make_wide(w, 2);
+    for (uint32_t p = 1; p <= 2; p++) {
+        struct slice prefix = prefix_of(w, p), behind = key_of(w, p, slice_of("\xff\xff\xff\xff", 4));
+        struct cursor c;
+        const struct record *r;
+        cursor_init(&c, w->other, w->table, prefix, prefix, behind);
+        for (uint32_t row = 0; row < ROWS; row++) {
+            assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+            assert_true(slice_eq(r->key, key_of_row(w, p, row)) && r->value.n == SIZE);
+            assert_in_range(c.page.used, SIZE, HELD_MAX);
+        }
+        assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+        cursor_fini(&c);
+    }
+}
+
 /* The moment of the first page is past when operands of the partition are combined. */
 static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **state) {
     struct world *w = *state;
@@ -1056,6 +1088,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_failed_read_leaves_its_iterators_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_comparison_behind_a_set_takes_it_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_rows_than_an_osd_returns_at_once_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_reader_holds_few_large_rows_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_are_combined_while_they_are_read_end_no_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
