@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import stores
 from tally_server import OPTIMISED, SLOWER, TALLYD, Server, let_pass
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
@@ -22,7 +23,7 @@ LOCAL_QUORUM = 6
 INVALID, SYNTAX, SERVER, PROTOCOL, OVERLOADED = 0x2200, 0x2000, 0x0000, 0x000A, 0x1001
 
 MEMORY = 344  # MB, the least, --memory of all servers here
-RESIDENT_BESIDE = 128  # MB, what a process has resident beside it at most: code, stacks, indexes of table files, what malloc keeps (docs/operation.md)
+RESIDENT_BESIDE = stores.in_use.resident_beside
 SERVED_WITHIN = 5.0 * SLOWER  # seconds for a point read of somebody else, on a loaded machine
 LOOPS_SHARE = 1 / 8 if OPTIMISED else 1 / 2  # of the CPU time of statements that others run, at most: it reads them, and sends what comes of them; a sanitizer makes large blocks dear
 

@@ -92,14 +92,14 @@ def integration_file(file, build, logs):
 
 
 def integration(build, folder, names):
-    """The integration suite, two files at a time: half of their time tests wait."""
+    """The integration suite, four files at a time: half of their time these tests wait."""
     files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
     if names:
         files = [f for f in files if f.stem.removeprefix("test_") in names]
     logs = folder / "integration"
     logs.mkdir()
     total = dict.fromkeys(("passed", "failed", "skipped", "exceptions"), 0)
-    with ThreadPoolExecutor(2) as at_once:
+    with ThreadPoolExecutor(4) as at_once:
         for file, (counts, words) in zip(files, at_once.map(lambda f: integration_file(f, build, logs), files)):
             print(f"{file.stem:30}", *(f"{n:4} {what}" for what, n in counts.items() if n), flush=True)
             print(words, end="\n" if words else "", flush=True)
