@@ -87,8 +87,9 @@ static const char *step_text(struct np_call *call, uint32_t i) {
     case NP_TRACE_ADMITTED: return "Admitted by the limits";
     case NP_TRACE_REFUSED: return "Refused by the limits";
     case NP_TRACE_APPLIED:
-        return arena_printf(a, "Applied %llu bytes; waits until they are on disk",
-                            (unsigned long long)c->bytes_written);
+        return arena_printf(a, "Applied %llu bytes; %s", (unsigned long long)c->bytes_written,
+                            eng_is_remote(call->conn->loop->o->eng) ? "the cluster has acknowledged them"
+                                                                    : "waits until they are on disk");
     }
     return NULL;
 }

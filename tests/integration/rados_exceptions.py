@@ -25,7 +25,6 @@ EXCEPTIONS = {
         "test_hostile.py::test_results_that_nobody_reads_cost_those_who_do_not_read_them",
     ],
     "about statements that an event loop answers from memory: on a cluster workers answer all of them, several of a connection at once": [
-        "test_cqlsh.py::test_tracing",
         "test_row_cache.py::test_the_same_with_it_and_without_it",
         "test_together.py::test_faults_hit_whom_they_are_to_hit",
         "test_together.py::test_limits_refuse_whoever_comes_when_they_are_reached",
@@ -33,8 +32,6 @@ EXCEPTIONS = {
         "test_together.py::test_they_are_answered_in_the_order_in_which_they_came",
         "test_together.py::test_a_write_among_reads_is_not_seen_before_it",
         "test_tracing.py::test_condition_on_a_row_in_memory_is_decided_where_it_came",
-        "test_tracing.py::test_write_into_the_middle_of_a_list_is_handed_to_a_worker_that_reads",
-        "test_tracing.py::test_write_waits_for_the_disk_last",
         "test_write_size.py::test_an_update_of_a_row_in_memory_leaves_no_loop",
     ],
     "starts no server of its own, or has a program start it": [

@@ -8,9 +8,10 @@ from ceph_cluster import ceph_do
 
 
 class Local:
-    has_history = True    # point-in-time recovery, saved states and backups
+    has_history = True  # point-in-time recovery, saved states and backups
     recovery = "enabled"  # the point-in-time recovery that a table can have
-    resident_beside = 128 # MB that a process has resident beside --memory at most: code, stacks, indexes of table files, what malloc keeps (docs/operation.md)
+    last_step = "The log is on disk"  # of the trace of a write
+    resident_beside = 128  # MB that a process has resident beside --memory at most: code, stacks, indexes of table files, what malloc keeps (docs/operation.md)
 
     def flags(self, data, others):
         """What a server on this data folder is started with, beside its other flags."""
@@ -32,6 +33,7 @@ class Rados:
 
     has_history = False
     recovery = "disabled"
+    last_step = "the cluster has acknowledged them"
     resident_beside = 128 + 64 * 10  # what librados holds for 64 workers at work (docs/scale.md)
 
     def __init__(self):
