@@ -182,7 +182,7 @@ step_integration() {
 step_integration_asan() { "$0" --preset asan integration && count "integration asan" 1 0 0 0 || count "integration asan" 0 1 0 0; }
 step_integration_tsan() { "$0" --preset tsan integration && count "integration tsan" 1 0 0 0 || count "integration tsan" 0 1 0 0; }
 step_rados() {
-    python3 tests/rados/cluster.py install && build_preset "$preset" tallyd tally tally-bench rados_test_store rados_test_engine rados_test_reclaim rados_stress || { count "rados (build)" 0 1 0 0; return; }
+    python3 tests/rados/cluster.py install && build_preset "$preset" tallyd tally tally-bench rados_test_store rados_test_engine rados_test_reclaim rados_test_wide rados_stress || { count "rados (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     counted rados timeout $hang /usr/bin/python3 tests/rados/run.py --build "build/$preset"
 }

@@ -10,15 +10,17 @@
 enum {
     CHUNK = 256 << 10,
     DROPPED = -ESTALE,
-    MOVES_MAX = 64, /* one after the other, while writers add as much */
+    MOVES_MAX = 64,   /* one after the other, while writers add as much */
+    PURGE_PIECES = 4, /* as many full ones are purged together */
 };
 
-/* The rows for one piece, and what becomes of it. */
+/* The rows for a piece, and what becomes of it. Pieces that are purged together are one part. */
 struct move_part {
     size_t from, n;                /* of the move's rows */
     uint64_t bytes;
-    struct shard_counter counter;  /* of the piece, as read; none of a partition that has no pieces */
-    bool replaces;
+    size_t piece, n_pieces;        /* of those as read; n_pieces 0: the partition has no pieces */
+    struct shard_counter counter;  /* of the piece, as read; of several ones their keys and bytes */
+    bool purges, replaces;
     uint64_t first_number;         /* of the pieces that replace it, */
     size_t n_numbers;              /* at most so many */
     struct piece *made;
@@ -95,24 +97,27 @@ static uint64_t size_of(const struct record *r) { return r->operands[0].key.n + 
 
 /* Assigns the rows to pieces. */
 static int make_parts(struct move *m) {
-    size_t n = 0;
+    size_t n = 0, piece = 0;
     m->parts = ARENA_ARRAY(&m->arena, m->pieces.n + 1, struct move_part);
     if (!m->parts) return -ENOMEM;
-    m->n_parts = m->pieces.n ? m->pieces.n : 1;
-    for (size_t i = 0; i < m->n_parts; i++) {
-        struct move_part *part = &m->parts[i];
-        part->from = n;
+    do {
+        struct move_part *part = &m->parts[m->n_parts++];
+        *part = (struct move_part){.from = n, .piece = piece, .n_pieces = m->pieces.n > 0};
+        part->purges = m->n_purged && piece == m->first_purged;
+        if (part->purges) part->n_pieces = m->n_purged;
+        piece += part->n_pieces;
         for (; n < m->rows.n; n++) {
-            if (pieces_find(&m->pieces, rest_of(m, m->rows.items[n].operands[0].key)) != i) break;
+            struct slice rest = rest_of(m, m->rows.items[n].operands[0].key);
+            if (m->pieces.n && pieces_find(&m->pieces, rest) >= piece) break;
             part->bytes += size_of(&m->rows.items[n]);
         }
         part->n = n - part->from;
-    }
+    } while (piece < m->pieces.n);
     assert(n == m->rows.n); /* rows and pieces are sorted */
     return 0;
 }
 
-static int read_counter(struct move *m, size_t i) {
+static int read_counter(struct move *m, size_t i, struct shard_counter *out) {
     char name[PIECE_NAME];
     struct fetched f = {0};
     piece_name(table_of(m), m->pieces.id, m->pieces.items[i].number, name);
@@ -120,8 +125,44 @@ static int read_counter(struct move *m, size_t i) {
     if (rc < 0) return rc == -ENOENT ? -EAGAIN : rc;
     const struct shard_counter *c = shard_counter_find(&f.head, 0);
     if (!c) return -EBADMSG;
-    m->parts[i].counter = *c;
+    *out = *c;
     return 0;
+}
+
+static int read_counters(struct move *m, struct move_part *part) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < part->n_pieces; i++) {
+        struct shard_counter c;
+        if ((rc = read_counter(m, part->piece + i, &c)) < 0) break;
+        part->counter.writer = c.writer;
+        part->counter.sequence = c.sequence;
+        part->counter.keys += c.keys;
+        part->counter.bytes += c.bytes;
+        part->counter.removals += c.removals;
+    }
+    return rc;
+}
+
+/* Chooses the pieces that are purged. */
+static int choose_purged(struct move *m) {
+    const struct rados_options *o = &m->s->o;
+    uint64_t keys = 0, bytes = 0;
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(m->purge->from.p + m->prefix.n, m->purge->from.n - m->prefix.n));
+    buf_u8(&b, OMAP_KEY_END);
+    m->first_purged = pieces_find(&m->pieces, buf_slice(&b));
+    int rc = buf_failed(&b) ? -ENOMEM : 0;
+    buf_fini(&b);
+    for (size_t i = m->first_purged; rc == 0 && i < m->pieces.n; i++) {
+        struct shard_counter c;
+        if ((rc = read_counter(m, i, &c)) < 0) break;
+        keys += c.keys;
+        bytes += c.bytes;
+        if (m->n_purged && (keys > PURGE_PIECES * o->split_keys || bytes > PURGE_PIECES * o->split_bytes)) break;
+        m->n_purged++;
+    }
+    return rc;
 }
 
 /* A new piece is filled to three quarters. */
@@ -130,13 +171,14 @@ static uint64_t fill(uint64_t limit) { return limit - limit / 4; }
 /* Decides which pieces are replaced, and gives numbers to the new ones. */
 static int plan(struct move *m) {
     const struct rados_options *o = &m->s->o;
-    int rc = make_parts(m);
+    int rc = m->purge ? choose_purged(m) : 0;
+    if (rc == 0) rc = make_parts(m);
     for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
         struct move_part *part = &m->parts[i];
-        if (!part->n) continue;
-        if (m->pieces.n && (rc = read_counter(m, i)) < 0) return rc;
+        if (!part->n && !part->purges) continue;
+        if ((rc = read_counters(m, part)) < 0) return rc;
         uint64_t keys = part->counter.keys + part->n, bytes = part->counter.bytes + part->bytes;
-        part->replaces = !m->pieces.n || keys > o->split_keys || bytes > o->split_bytes;
+        part->replaces = part->purges || !m->pieces.n || keys > o->split_keys || bytes > o->split_bytes;
         if (!part->replaces) continue;
         part->first_number = m->pieces.next;
         part->n_numbers = keys / fill(o->split_keys) + bytes / fill(o->split_bytes) + 1;
@@ -145,23 +187,18 @@ static int plan(struct move *m) {
     return rc;
 }
 
-/* Writes the partition's pieces as m->pieces says, with changes and fences. */
-static int write_pieces(struct move *m, const struct write_change *changes, size_t n, const struct slice *fences,
-                        size_t n_fences) {
+/* Writes the partition's pieces as m->pieces says, with the group's changes and fences. */
+static int write_pieces(struct move *m, struct write_group g) {
     struct buf b;
     struct err e = {0};
     buf_init(&b, 0);
     pieces_write(&b, &m->pieces);
     struct slice next = arena_take(&m->arena, &b), before = m->value;
     if (!next.p) return -ENOMEM;
-    struct write_group g = {.prefix = m->prefix,
-                            .changes = changes,
-                            .n = n,
-                            .removals = n ? &m->removals : NULL,
-                            .pieces = &before,
-                            .next_pieces = next,
-                            .fences = fences,
-                            .n_fences = n_fences};
+    g.prefix = m->prefix;
+    g.pieces = &before;
+    g.next_pieces = next;
+    if (!m->pieces.begun) g.removals = &m->removals;
     int rc = write_groups(m->s, &g, 1, &e);
     err_clear(&e);
     if (rc < 0) return g.rc < 0 ? g.rc : -EIO;
@@ -192,7 +229,7 @@ int move_begin(struct move *m) {
     if (n_old) memcpy(m->pieces.garbage, old, n_old * sizeof(*old));
     while (next < m->pieces.next) m->pieces.garbage[n++] = next++;
     m->pieces.n_garbage = n;
-    if ((rc = write_pieces(m, NULL, 0, NULL, 0)) < 0) return rc;
+    if ((rc = write_pieces(m, (struct write_group){0})) < 0) return rc;
     /* No move that was begun earlier completes any more, so what it has made is not needed. */
     for (size_t i = 0; rc == 0 && i < n_old; i++) rc = remove_piece(m, old[i]);
     return rc;
@@ -233,8 +270,7 @@ static int pairs_of(const struct record *rows, size_t n, struct arena *a, struct
     return rc;
 }
 
-static int append(struct move *m, size_t i) {
-    const struct move_part *part = &m->parts[i];
+static int append(struct move *m, const struct move_part *part) {
     struct shard_counter next = part->counter;
     struct omap_pair before, after;
     struct omap_write w = {0};
@@ -254,7 +290,7 @@ static int append(struct move *m, size_t i) {
         omap_write_compare(&w, before.key, before.value);
         omap_write_set(&w, after.key, after.value);
         assert(w.failed || (w.compares.n == 1 && next.sequence > part->counter.sequence)); /* Q11 */
-        piece_name(table_of(m), m->pieces.id, m->pieces.items[i].number, name);
+        piece_name(table_of(m), m->pieces.id, m->pieces.items[part->piece].number, name);
         rc = omap_write_run(&w, &m->s->pool, name);
     }
     omap_write_fini(&w);
@@ -310,23 +346,43 @@ static int make_piece(struct move *m, struct move_part *part, const struct omap_
     return rc;
 }
 
-/* Makes new pieces of an old one, or of none, and the rows. */
-static int replace(struct move *m, size_t i, struct arena *a) {
-    struct move_part *part = &m->parts[i];
+/* Drops what is dead of the records. */
+static int purge(const struct move_purge *purge, struct records *records, struct arena *a) {
+    struct buf left;
+    size_t kept = 0;
+    int rc = 0;
+    buf_init(&left, 0);
+    for (size_t i = 0; rc >= 0 && i < records->n; i++) {
+        struct record *r = &records->items[i];
+        buf_clear(&left, SIZE_MAX);
+        if ((rc = purge->judge(purge->arg, r, &left)) == 1)
+            r->value = left.n ? arena_dup(a, buf_slice(&left)) : slice_of("", 0);
+        if (buf_failed(&left) || !r->value.p) rc = -ENOMEM;
+        if (r->value.n) records->items[kept++] = *r;
+    }
+    records->n = kept;
+    buf_fini(&left);
+    return rc < 0 ? rc : 0;
+}
+
+/* Makes new pieces of old ones, or of none, and the rows. */
+static int replace(struct move *m, struct move_part *part, struct arena *a) {
     struct omap_pairs old = {0}, moved = {0}, all = {0}, pairs = {0};
     struct records records = {0};
     part->made = ARENA_ARRAY(&m->arena, part->n_numbers, struct piece);
     int rc = part->made ? 0 : -ENOMEM;
-    if (rc == 0 && m->pieces.n) rc = read_all(m, m->pieces.items[i].number, a, &old);
+    for (size_t i = 0; rc == 0 && i < part->n_pieces; i++)
+        rc = read_all(m, m->pieces.items[part->piece + i].number, a, &old);
     if (rc == 0) rc = pairs_of(&m->rows.items[part->from], part->n, a, &moved);
     if (rc == 0) rc = pieces_merge(&moved, &old, &all);
     if (rc == 0) rc = records_of(m->s, table_of(m), &all, a, &records);
+    if (rc == 0 && part->purges) rc = purge(m->purge, &records, a);
     if (rc == 0) rc = pairs_of(records.items, records.n, a, &pairs);
     for (size_t at = 0, n; rc == 0 && at < pairs.n; at += n) {
         n = pairs.n - at;
         rc = make_piece(m, part, pairs.items + at, &n);
     }
-    if (rc == 0) part->made[0].first = m->pieces.n ? m->pieces.items[i].first : slice_of("", 0);
+    if (part->n_made) part->made[0].first = m->pieces.n ? m->pieces.items[part->piece].first : slice_of("", 0);
     omap_pairs_fini(&old);
     omap_pairs_fini(&moved);
     omap_pairs_fini(&all);
@@ -348,9 +404,10 @@ int move_copy(struct move *m) {
     assert(m->pieces.begun); /* Q10 */
     arena_init(&a, CHUNK, 0);
     for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
-        if (!m->parts[i].n) continue;
-        made = made || m->parts[i].replaces;
-        rc = m->parts[i].replaces ? replace(m, i, &a) : append(m, i);
+        struct move_part *part = &m->parts[i];
+        if (part->replaces) rc = replace(m, part, &a);
+        else if (part->n) rc = append(m, part);
+        made = made || part->n_made;
         arena_reset(&a);
     }
     if (rc == 0 && made) rc = head_was_dropped(m->s, table_of(m), &a); /* Q6 */
@@ -388,9 +445,21 @@ static int make_fences(struct move *m, struct slice **out, size_t *n) {
     return 0;
 }
 
+/* The fences of the pieces before the move where none begins after it. */
+static int old_fences(struct move *m, const struct pieces *before, struct slice **out, size_t *n) {
+    *n = 0;
+    if (!(*out = ARENA_ARRAY(&m->arena, before->n + 1, struct slice))) return -ENOMEM;
+    for (size_t i = 0, k = 0; i < before->n; i++) {
+        while (k < m->pieces.n && slice_cmp(m->pieces.items[k].first, before->items[i].first) < 0) k++;
+        if (k < m->pieces.n && slice_eq(m->pieces.items[k].first, before->items[i].first)) continue;
+        if (!((*out)[(*n)++] = fence_of(m, &before->items[i])).p) return -ENOMEM;
+    }
+    return 0;
+}
+
 /* The pieces after the move, and as garbage those that it has replaced. */
 static int take_made(struct move *m) {
-    size_t n = m->n_parts;
+    size_t n = m->pieces.n + 1;
     for (size_t i = 0; i < m->n_parts; i++) n += m->parts[i].n_made;
     struct pieces next = m->pieces;
     next.items = ARENA_ARRAY(&m->arena, n, struct piece);
@@ -400,32 +469,38 @@ static int take_made(struct move *m) {
     next.begun = false;
     for (size_t i = 0; i < m->n_parts; i++) {
         const struct move_part *part = &m->parts[i];
-        if (part->n && part->replaces) {
-            assert(part->n_made);
-            memcpy(next.items + next.n, part->made, part->n_made * sizeof(next.items[0]));
-            next.n += part->n_made;
-            if (m->pieces.n) next.garbage[next.n_garbage++] = m->pieces.items[i].number;
-        } else if (m->pieces.n) {
-            next.items[next.n++] = m->pieces.items[i];
+        const struct piece *old = m->pieces.items + part->piece;
+        for (size_t k = 0; k < part->n_pieces; k++) {
+            if (part->replaces) next.garbage[next.n_garbage++] = old[k].number;
+            else next.items[next.n++] = old[k];
         }
+        assert(part->n_made || part->purges || !part->replaces);
+        if (!next.n && part->n_made) part->made[0].first = slice_of("", 0);
+        for (size_t k = 0; k < part->n_made; k++) next.items[next.n++] = part->made[k];
     }
+    if (next.n) next.items[0].first = slice_of("", 0); /* those in front of it may be gone */
     m->pieces = next;
     return 0;
 }
 
 int move_complete(struct move *m) {
-    struct write_change *changes = ARENA_ARRAY(&m->arena, m->rows.n, struct write_change);
-    struct slice *fences = NULL;
-    size_t n_fences = 0;
-    int rc = changes ? make_fences(m, &fences, &n_fences) : -ENOMEM;
-    if (rc == 0) rc = take_made(m);
+    struct write_change *changes = ARENA_ARRAY(&m->arena, m->rows.n + 1, struct write_change);
+    struct slice *fences = NULL, *old = NULL;
+    struct pieces before = m->pieces;
+    struct write_group g = {.changes = changes, .n = m->rows.n};
+    int rc = changes ? take_made(m) : -ENOMEM;
+    if (rc == 0) rc = make_fences(m, &fences, &g.n_fences);
+    if (rc == 0) rc = old_fences(m, &before, &old, &g.n_old_fences);
+    g.fences = fences;
+    g.old_fences = old;
     for (size_t i = 0; rc == 0 && i < m->rows.n; i++)
         changes[i] = (struct write_change){.kind = WRITE_REMOVE,
                                            .key = m->rows.items[i].key,
                                            .seen = m->rows.items[i].operands,
                                            .n_seen = m->rows.items[i].n_operands};
-    if (rc == 0) rc = write_pieces(m, changes, m->rows.n, fences, n_fences);
+    if (rc == 0) rc = write_pieces(m, g);
     if (rc == -EAGAIN) remove_made(m); /* nothing was written, and nothing names them but the garbage */
+    if (rc == 0) atomic_fetch_add(&m->s->n_moves, 1);
     for (size_t i = 0; rc == 0 && i < m->pieces.n_garbage; i++) rc = remove_piece(m, m->pieces.garbage[i]);
     return rc;
 }
@@ -434,9 +509,11 @@ int move_complete(struct move *m) {
 
 /* Whether another process is perhaps at the same partition. */
 static bool leaves_it(struct shard *sh, const struct pieces *p) {
+    pthread_mutex_lock(&sh->lock);
     bool again = sh->begun_id == p->id && sh->begun_move == p->move;
     sh->begun_id = p->begun ? p->id : 0;
     sh->begun_move = p->move;
+    pthread_mutex_unlock(&sh->lock);
     return p->begun && !again;
 }
 
@@ -451,11 +528,43 @@ int move_rows(struct rados *s, struct shard *sh, struct slice prefix) {
         if (more) rc = move_begin(&m);
         if (more && rc == 0) rc = move_copy(&m);
         if (more && rc == 0) rc = move_complete(&m);
-        if (more && rc == 0) atomic_fetch_add(&s->n_moves, 1);
         more = more && m.more;
         move_fini(&m);
     }
     return rc == -EAGAIN || rc == DROPPED ? 0 : rc;
+}
+
+/* The record key of a piece's first key; of the partition's end, if there is no such piece. */
+static int end_of(const struct move *m, size_t i, struct buf *end) {
+    buf_clear(end, SIZE_MAX);
+    buf_put_slice(end, m->prefix);
+    if (i < m->pieces.n) {
+        struct slice first = m->pieces.items[i].first;
+        if (omap_key_unescape(slice_of(first.p, first.n - 1), end) < 0) return -EBADMSG;
+    } else {
+        buf_u8(end, ENGI_PAST);
+    }
+    return buf_failed(end) ? -ENOMEM : 0;
+}
+
+int move_purge(struct rados *s, struct slice prefix, struct slice removals, const struct move_purge *purge,
+               struct buf *end) {
+    struct shard *sh = shard_map_find(&s->shards, load_u32(prefix.p), shard_position(prefix));
+    struct move m;
+    if (!sh) return -ENOMEM;
+    move_init(&m, s, prefix);
+    int rc = move_read(&m);
+    if (rc == 0 && leaves_it(sh, &m.pieces)) rc = -EBUSY;
+    if (rc == 0 && (!m.pieces.n || !slice_eq(m.removals, removals))) rc = -EAGAIN;
+    bool purges = rc == 0 && !m.more; /* else it only moves rows, so that the next one has all of them */
+    if (purges) m.purge = purge;
+    if (rc == 0) rc = move_begin(&m);
+    if (rc == 0 && purges) rc = end_of(&m, m.first_purged + m.n_purged, end);
+    if (rc == 0) rc = move_copy(&m);
+    assert(!m.purge || !m.more); /* Q18 */
+    if (rc == 0) rc = move_complete(&m);
+    move_fini(&m);
+    return rc == 0 && !purges ? -EAGAIN : rc;
 }
 
 int move_relieve(struct rados *s, struct shard *sh) {

@@ -6,8 +6,8 @@
  *      piece's counter. A piece that would be too large, or the first one, is replaced by new ones with
  *      all it has.
  *   4. complete: in one operation [pieces as begun -> the new pieces, and as garbage those replaced], the
- *      mark of removals changes as in each removal, the moved operands leave the shard, and the new pieces
- *      get fences there.
+ *      mark of removals changes as in each removal, the moved operands leave the shard, the new pieces
+ *      get fences there, and the fences of pieces that are gone are removed.
  *   5. remove the garbage.
  *
  * Each operand of a row has an id that is unique for ever, and steps 3 and 4 copy the union of what was
@@ -18,6 +18,12 @@
  * Q11. Only the move that was begun last completes, and a piece takes operands only from a move whose
  * number is not less than that in its counter. So an operand that was taken out of a shard, and perhaps
  * combined or removed from its piece since, is not copied again by a mover that was delayed.
+ *
+ * Q18. A move may also purge pieces: drop what is dead of their rows. It has every operand of these rows in
+ * hand: it has read all rows of the shard, and replaces the pieces as a whole, so that a delayed mover
+ * adds to objects that are garbage. It judges rows by deletions that were read while the partition had the
+ * mark of removals which its completion compares. So each of them is there until the rows are gone, and
+ * a deletion that is gone drops nothing.
  */
 #pragma once
 
@@ -27,6 +33,15 @@
 enum { MOVE_KEYS = 16384, MOVE_BYTES = 16 << 20 };
 
 struct move_part;
+
+/* What a move drops of rows. */
+struct move_purge {
+    struct slice from; /* a record's key: the piece that holds it is purged, and some behind it */
+    /* Judges a row by all of its operands. 0: it stays as it is; 1: left, empty before, is what is left of
+     * it; or a negative error number. */
+    int (*judge)(void *arg, const struct record *r, struct buf *left);
+    void *arg;
+};
 
 /* A move, step by step: a test leaves out the last ones, as a process that dies does. */
 struct move {
@@ -41,6 +56,8 @@ struct move {
     bool more;            /* the shard has more of them */
     struct move_part *parts;
     size_t n_parts;
+    const struct move_purge *purge; /* NULL: it purges no piece */
+    size_t first_purged, n_purged;  /* of the pieces as read */
 };
 
 void move_init(struct move *m, struct rados *s, struct slice prefix);
@@ -55,6 +72,13 @@ int move_complete(struct move *m) MUST_CHECK;
 /* Moves the rows that a partition has in the shard. Does nothing if another process is at it. 0, or a
  * negative error number. Blocking, some seconds. */
 int move_rows(struct rados *s, struct shard *sh, struct slice prefix) MUST_CHECK;
+/* A move that drops what is dead from some pieces, and makes new ones, as few as can be, of the rest. removals:
+ * the partition's mark when the caller read the deletions by which it judges. end: gets the first record
+ * key behind the pieces. 0, or a negative error number: -EAGAIN: nothing was dropped, because the
+ * partition has changed, or has too many rows that were not moved; -EBUSY: another process is perhaps at it. After
+ * another error something may have been dropped. Blocking. */
+int move_purge(struct rados *s, struct slice prefix, struct slice removals, const struct move_purge *purge,
+               struct buf *end) MUST_CHECK;
 /* Splits a shard that is full, or moves the rows of a wide partition out of it. 0, or a negative error
  * number. Blocking. */
 int move_relieve(struct rados *s, struct shard *sh) MUST_CHECK;

@@ -84,10 +84,12 @@ static int parts_make(struct fetch_part *parts, struct slice prefix, const struc
 static int take_result(struct rados *s, uint32_t table, const struct fetched *f, size_t n, struct arena *a,
                        struct read_result *out) {
     struct records row;
-    int rc = records_of(s, table, &f->pairs[0], a, &out->head);
+    struct pieces pieces;
+    struct slice value = fetch_partition_value(&f->pairs[0], OMAP_PIECES);
+    int rc = pieces_read(value, a, &pieces) < 0 ? -EBADMSG : records_of(s, table, &f->pairs[0], a, &out->head);
     if (rc == 0) rc = records_of(s, table, &f->pairs[1], a, &out->ranges);
     out->ballot = fetch_partition_value(&f->pairs[0], OMAP_BALLOT);
-    out->is_wide = fetch_partition_value(&f->pairs[0], OMAP_PIECES).p != NULL;
+    out->is_wide = rc == 0 && pieces.n;
     out->removals = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
     if (!out->removals.p) out->removals = slice_of("", 0);
     for (size_t i = 0; rc == 0 && i < n; i++) {

@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/array.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/cursor.h"
+#include "engine/rados/move.h"
 #include "engine/rados/read.h"
 #include "engine/rados/write.h"
 #include "engine/rows/purge.h"
@@ -20,13 +22,13 @@ enum {
 };
 
 /* A round's verdict beside -1, and beside what o->visited returns to end the pass. */
-enum { ROUND_DONE = 0, ROUND_MORE = -2, ROUND_MET = -3 };
+enum { ROUND_DONE = 0, ROUND_MORE = -2, ROUND_MET = -3, ROUND_LEFT = -4 };
 
 static const struct slice visit_key = {(const uint8_t *)"\x01p", 2};
 
-/* A change of a round, with what it reports once it is written. */
+/* Data that a round drops, which it reports once it is written. */
 struct dropped {
-    struct slice before; /* the value that data were dropped from; p NULL: none were */
+    struct slice key, before; /* of the record; its value that they were dropped from */
     int64_t covered_ts;
     bool expired;
 };
@@ -43,9 +45,12 @@ struct pass {
     struct read_result head;
     struct engi_tombs tombs;
     bool whole; /* it has read the partition from its first row to its last */
+    const struct omap_pairs *old; /* operands of deletions that may go; NULL: any */
     struct write_change changes[CHANGES_MAX];
-    struct dropped dropped[CHANGES_MAX];
     size_t n, bytes;
+    struct dropped *dropped;
+    size_t n_dropped, cap_dropped;
+    size_t n_judged; /* rows of pieces */
 };
 
 /* ---- what becomes of a record ---- */
@@ -53,7 +58,7 @@ struct pass {
 static bool is_full(const struct pass *p) { return p->n == CHANGES_MAX || p->bytes >= CHANGES_BYTES; }
 
 /* Adds a change of all operands of a record, which are copied: of a value only its length counts. */
-static int add_change(struct pass *p, const struct record *r, struct slice value, const struct dropped *dropped) {
+static int add_change(struct pass *p, const struct record *r, struct slice value) {
     assert(p->n < CHANGES_MAX);
     struct omap_pair *seen = ARENA_ARRAY(&p->arena, r->n_operands, struct omap_pair);
     struct write_change *c = &p->changes[p->n];
@@ -69,10 +74,21 @@ static int add_change(struct pass *p, const struct record *r, struct slice value
         if (!seen[i].key.p) return -1;
         p->bytes += seen[i].key.n;
     }
-    p->dropped[p->n] = *dropped;
-    if (dropped->before.p && !(p->dropped[p->n].before = arena_dup(&p->arena, dropped->before)).p) return -1;
-    p->bytes += value.n + dropped->before.n;
+    p->bytes += value.n;
     p->n++;
+    return 0;
+}
+
+static int add_dropped(struct pass *p, const struct record *r, int64_t covered_ts, bool expired) {
+    if (array_room(&p->dropped, p->n_dropped, &p->cap_dropped, sizeof(p->dropped[0])) < 0) return -1;
+    struct dropped *d = &p->dropped[p->n_dropped];
+    *d = (struct dropped){.key = arena_dup(&p->arena, r->key),
+                          .before = arena_dup(&p->arena, r->value),
+                          .covered_ts = covered_ts,
+                          .expired = expired};
+    if (!d->key.p || !d->before.p) return -1;
+    p->bytes += d->before.n;
+    p->n_dropped++;
     return 0;
 }
 
@@ -90,9 +106,9 @@ static int add_row(struct pass *p, const struct record *r, int64_t covered_ts, s
     buf_init(&left, 0);
     int rc = purge(p, r, covered_ts, &left, &purged, e);
     if (!rc && (purged.dropped || r->n_operands > 1)) {
-        struct dropped d = {.covered_ts = covered_ts, .expired = purged.expired};
-        if (purged.dropped) d.before = r->value;
-        rc = add_change(p, r, purged.empty ? slice_of("", 0) : buf_slice(&left), &d) ? err_nomem(e) : 0;
+        int failed = add_change(p, r, purged.empty ? slice_of("", 0) : buf_slice(&left));
+        if (!failed && purged.dropped) failed = add_dropped(p, r, covered_ts, purged.expired);
+        if (failed) rc = err_nomem(e);
     }
     buf_fini(&left);
     return rc;
@@ -119,17 +135,31 @@ static int read_deletions(struct pass *p, struct err *e) {
     return engi_tombs_fragment(&p->tombs, e);
 }
 
+/* Whether all operands of a deletion are among those that may go. */
+static bool may_go(const struct pass *p, const struct record *r) {
+    for (size_t i = 0; p->old && i < r->n_operands; i++) {
+        struct slice key = r->operands[i].key;
+        size_t from = 0, to = p->old->n;
+        while (from < to) {
+            size_t middle = from + (to - from) / 2;
+            if (slice_cmp(p->old->items[middle].key, key) < 0) from = middle + 1;
+            else to = middle;
+        }
+        if (from == p->old->n || !slice_eq(p->old->items[from].key, key)) return false;
+    }
+    return true;
+}
+
 /* Removes a deletion that is old, or that is covered by one of the partition that stays. */
 static int add_deletion(struct pass *p, const struct record *r, bool *stays, struct err *e) {
-    static const struct dropped none = {0};
     int64_t ts, at;
     if (engi_tomb_deletion(r->value, &ts, &at, e)) return -1;
     bool of_partition = kind_of(p, r) == ENGI_PARTITION_DELETION;
-    bool goes = at < p->before_seconds || (!of_partition && *stays && ts <= p->tombs.partition_ts);
+    bool goes = (at < p->before_seconds && may_go(p, r)) || (!of_partition && *stays && ts <= p->tombs.partition_ts);
     if (of_partition) *stays = !goes;
     if (!goes && r->n_operands == 1) return 0;
-    assert(!goes || p->whole); /* Q13 */
-    return add_change(p, r, goes ? slice_of("", 0) : r->value, &none) ? err_nomem(e) : 0;
+    assert(!goes || p->whole); /* Q13, Q19 */
+    return add_change(p, r, goes ? slice_of("", 0) : r->value) ? err_nomem(e) : 0;
 }
 
 static int add_deletions(struct pass *p, struct err *e) {
@@ -161,7 +191,8 @@ static int each_row(struct pass *p, struct cursor *c, struct err *e) {
     return got;
 }
 
-static int add_rows(struct pass *p, struct err *e) {
+/* Calls fn with a cursor over the partition's rows from p->from on. */
+static int with_rows(struct pass *p, int (*fn)(struct pass *p, struct cursor *c, struct err *e), struct err *e) {
     struct cursor c;
     struct buf lower, upper;
     buf_init(&lower, 0);
@@ -173,7 +204,7 @@ static int add_rows(struct pass *p, struct err *e) {
     int rc = buf_failed(&lower) || buf_failed(&upper) ? err_nomem(e) : 0;
     if (!rc) {
         cursor_init(&c, p->s, p->o->table, buf_slice(&p->prefix), buf_slice(&lower), buf_slice(&upper));
-        rc = each_row(p, &c, e);
+        rc = fn(p, &c, e);
         cursor_fini(&c);
     }
     buf_fini(&lower);
@@ -189,33 +220,44 @@ static int add_head(struct pass *p, struct err *e) {
     return rc;
 }
 
+static void report_dropped(const struct pass *p) {
+    for (size_t i = 0; i < p->n_dropped; i++) {
+        const struct dropped *d = &p->dropped[i];
+        p->o->dropped(p->o->arg, d->key, d->before, d->covered_ts, d->expired);
+    }
+}
+
 static int write_round(struct pass *p, struct err *e) {
     if (!p->n) return ROUND_DONE;
     struct write_group g = {
         .prefix = buf_slice(&p->prefix), .changes = p->changes, .n = p->n, .removals = &p->head.removals};
-    assert(g.removals);      /* Q12 */
-    assert(!p->head.is_wide); /* Q16 */
+    assert(g.removals); /* Q12 */
+    for (size_t i = 0; i < p->n; i++)
+        assert(!p->head.is_wide || p->changes[i].key.p[p->prefix.n] != ENGI_ROW); /* Q16 */
     if (write_groups(p->s, &g, 1, e) < 0) return -1;
     if (g.result == WRITE_CHANGED) return ROUND_MET;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct dropped *d = &p->dropped[i];
-        if (d->before.p) p->o->dropped(p->o->arg, p->changes[i].key, d->before, d->covered_ts, d->expired);
-    }
+    report_dropped(p);
     atomic_fetch_add(&p->s->n_folds, p->n);
     return ROUND_DONE;
 }
 
+/* Reads the partition's head and deletions, of one moment. */
+static int begin_round(struct pass *p, struct err *e) {
+    arena_reset(&p->arena);
+    p->n = p->n_dropped = p->bytes = 0;
+    int rc = read_partition(p->s, buf_slice(&p->prefix), NULL, 0, &p->arena, &p->head, e); /* Q12 */
+    return rc ? rc : read_deletions(p, e);
+}
+
 /* ROUND_DONE: nothing is left to do; ROUND_MORE: another round goes on from p->from. */
 static int run_round(struct pass *p, struct err *e) {
-    arena_reset(&p->arena);
-    p->n = p->bytes = 0;
     bool from_first = !p->from.n;
-    int rc = read_partition(p->s, buf_slice(&p->prefix), NULL, 0, &p->arena, &p->head, e); /* Q12 */
+    int rc = begin_round(p, e);
     /* It became wide after the scan: operands may be in pieces. When it does so later, its mark
      * changes. */
     if (!rc && p->head.is_wide) return ROUND_DONE;
-    if (rc || (rc = read_deletions(p, e)) || (rc = add_head(p, e))) return rc;
-    if ((rc = add_rows(p, e)) && rc != ROUND_MORE) return rc;
+    if (rc || (rc = add_head(p, e))) return rc;
+    if ((rc = with_rows(p, each_row, e)) && rc != ROUND_MORE) return rc;
     bool to_last = !rc;
     p->whole = from_first && to_last;
     if (p->whole && (rc = add_deletions(p, e)) && rc != ROUND_MORE) return rc;
@@ -226,18 +268,134 @@ static int run_round(struct pass *p, struct err *e) {
     return p->whole ? rc : ROUND_MORE;
 }
 
-/* A partition that other writers change all the time, or that is read while they do, is left for the
- * next pass. */
-static int visit_partition(struct pass *p, struct err *e) {
+/* ---- wide partitions ---- */
+
+/* Looks for the first row with something to drop. ROUND_MORE: p->from is its key. */
+static int find_dead(struct pass *p, struct cursor *c, struct err *e) {
+    const struct record *r;
+    int got, rc = 0;
+    while (!rc && (got = cursor_next(c, &r, e)) == 1) {
+        struct slice ck = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
+        struct engi_purged purged;
+        struct buf left;
+        buf_init(&left, 0);
+        rc = purge(p, r, engi_tombs_at(&p->tombs, ck), &left, &purged, e);
+        buf_fini(&left);
+        if (!rc) rc = p->o->visited(p->o->arg);
+        if (rc || !purged.dropped) continue;
+        buf_clear(&p->from, SIZE_MAX);
+        buf_put_slice(&p->from, r->key);
+        return buf_failed(&p->from) ? err_nomem(e) : ROUND_MORE;
+    }
+    return rc ? rc : got;
+}
+
+/* For move_purge. */
+static int judge(void *arg, const struct record *r, struct buf *left) {
+    struct pass *p = arg;
+    struct err e = {0};
+    struct engi_purged purged;
+    struct slice ck = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
+    int64_t covered_ts = engi_tombs_at(&p->tombs, ck);
+    p->n_judged++;
+    if (purge(p, r, covered_ts, left, &purged, &e)) {
+        err_clear(&e);
+        return -EBADMSG;
+    }
+    if (!purged.dropped) return 0;
+    if (purged.empty) buf_clear(left, SIZE_MAX);
+    return add_dropped(p, r, covered_ts, purged.expired) ? -ENOMEM : 1;
+}
+
+/* Purges the pieces from that with the first dead row on. ROUND_MORE: another round goes on from p->from;
+ * ROUND_DONE: no row from p->from on is dead. */
+static int run_wide_round(struct pass *p, struct err *e) {
+    struct buf end;
+    int rc = begin_round(p, e);
+    if (rc || (rc = with_rows(p, find_dead, e)) != ROUND_MORE) return rc;
+    if ((rc = begin_round(p, e))) return rc; /* the deletions may be others than when the search began */
+    const struct move_purge purge = {.from = buf_slice(&p->from), .judge = judge, .arg = p};
+    p->n_judged = 0;
+    buf_init(&end, 0);
+    rc = move_purge(p->s, buf_slice(&p->prefix), p->head.removals, &purge, &end);
+    if (rc == 0) {
+        report_dropped(p);
+        buf_clear(&p->from, SIZE_MAX);
+        buf_put_slice(&p->from, buf_slice(&end));
+    }
+    buf_fini(&end);
+    if (rc == -EAGAIN) return ROUND_MET;
+    if (rc == -EBUSY || rc == -ESTALE) return ROUND_LEFT;
+    if (rc < 0 || buf_failed(&p->from)) return pool_error(e, rc ? rc : -ENOMEM, POOL_WRITES, "of a wide partition");
+    for (size_t i = 0; i < p->n_judged && !rc; i++) rc = p->o->visited(p->o->arg);
+    return rc ? rc : ROUND_MORE;
+}
+
+/* Lists the operands of deletions that are old. */
+static int note_old(struct pass *p, struct arena *a, struct omap_pairs *old, struct err *e) {
+    int rc = begin_round(p, e);
+    const struct records *of[] = {&p->head.head, &p->head.ranges};
+    size_t cap = 0;
+    for (size_t k = 0; k < ARRAY_LEN(of) && !rc; k++)
+        for (size_t i = 0; i < of[k]->n; i++) {
+            const struct record *r = &of[k]->items[i];
+            int64_t ts, at;
+            if (kind_of(p, r) == ENGI_STATIC) continue;
+            if (engi_tomb_deletion(r->value, &ts, &at, e)) return -1;
+            for (size_t o = 0; at < p->before_seconds && o < r->n_operands; o++) {
+                if (array_room(&old->items, old->n, &cap, sizeof(old->items[0])) < 0) return err_nomem(e);
+                old->items[old->n++].key = arena_dup(a, r->operands[o].key);
+                if (!old->items[old->n - 1].key.p) return err_nomem(e);
+            }
+        }
+    return rc;
+}
+
+/* Once no row is dead: removes what is dead of the head. */
+static int run_head_round(struct pass *p, struct err *e) {
+    int rc = begin_round(p, e);
+    if (rc || (rc = add_head(p, e)) || ((rc = add_deletions(p, e)) && rc != ROUND_MORE)) return rc;
+    int written = write_round(p, e);
+    return written ? written : rc;
+}
+
+/* ---- a partition ---- */
+
+/* Runs rounds until one is done. A partition that other writers change all the time, or that is read while they do,
+ * is left for the next pass. *left: it is. */
+static int run_rounds(struct pass *p, int (*round)(struct pass *p, struct err *e), bool *left, struct err *e) {
     int met = 0;
     buf_clear(&p->from, SIZE_MAX);
     for (int i = 0; i < ROUNDS_MAX && met < CONFLICTS_MAX; i++) {
-        int rc = run_round(p, e);
+        int rc = round(p, e);
+        *left = rc != ROUND_DONE;
+        if (rc == ROUND_LEFT) return 0;
         if (rc == -1 && e->code == ERR_READ_TIMEOUT) err_clear(e);
         else if (rc != ROUND_MET && rc != ROUND_MORE) return rc;
         met += rc != ROUND_MORE;
     }
     return 0;
+}
+
+static int visit_partition(struct pass *p, struct err *e) {
+    bool left;
+    return run_rounds(p, run_round, &left, e);
+}
+
+static int visit_wide(struct pass *p, struct err *e) {
+    struct omap_pairs old = {0};
+    struct arena a;
+    bool left = true;
+    arena_init(&a, CHUNK, 0);
+    int rc = note_old(p, &a, &old, e); /* Q19 */
+    if (!rc) rc = run_rounds(p, run_wide_round, &left, e);
+    p->old = &old;
+    p->whole = !left;
+    if (!rc && p->whole) rc = run_rounds(p, run_head_round, &left, e);
+    p->old = NULL;
+    omap_pairs_fini(&old);
+    arena_fini(&a);
+    return rc;
 }
 
 /* ---- shards ---- */
@@ -246,8 +404,8 @@ static int visit_partition(struct pass *p, struct err *e) {
 struct seen {
     bool has_work;          /* a round changes something in it */
     bool has_rows;          /* it has operands */
-    bool is_wide;           /* it has own keys that this pass does not know: of rows that lie elsewhere */
-    struct buf mark, ballot, record; /* record: its last one's key */
+    struct buf mark, ballot, pieces; /* its own keys' values */
+    struct buf record;      /* its last one's key */
 };
 
 /* Whether a round changes the record of an operand, as far as it shows without what covers it. */
@@ -270,49 +428,72 @@ static int look_at(struct pass *p, struct seen *seen, struct slice record, struc
 }
 
 static void look_at_own(struct seen *seen, enum omap_partition_key what, struct slice value) {
-    struct buf *to = what == OMAP_REMOVALS ? &seen->mark : &seen->ballot;
-    seen->is_wide = seen->is_wide || (what != OMAP_REMOVALS && what != OMAP_BALLOT);
+    if (what == OMAP_FENCE) return;
+    struct buf *to = what == OMAP_REMOVALS ? &seen->mark : what == OMAP_BALLOT ? &seen->ballot : &seen->pieces;
     buf_clear(to, SIZE_MAX);
     buf_put_slice(to, value);
 }
 
 static void seen_clear(struct seen *seen) {
-    seen->has_work = seen->has_rows = seen->is_wide = false;
+    seen->has_work = seen->has_rows = false;
     buf_clear(&seen->mark, SIZE_MAX);
     buf_clear(&seen->ballot, SIZE_MAX);
+    buf_clear(&seen->pieces, SIZE_MAX);
     buf_clear(&seen->record, SIZE_MAX);
 }
 
+/* Removes the pieces that no reader needs. */
+static int remove_garbage(struct pass *p, const struct pieces *pieces) {
+    char name[PIECE_NAME];
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < pieces->n_garbage; i++) {
+        piece_name(p->o->table, pieces->id, pieces->garbage[i], name);
+        rc = p->s->pool.lib->remove(p->s->pool.io, name);
+        if (rc == -ENOENT) rc = 0;
+    }
+    return rc;
+}
+
 /* Removes the own keys of a partition without operands. */
-static int forget(struct pass *p, const struct seen *seen, const struct shard *sh, struct err *e) {
-    struct slice prefix = buf_slice(&p->prefix), mark = buf_slice(&seen->mark), ballot = buf_slice(&seen->ballot);
+static int forget(struct pass *p, const struct seen *seen, const struct pieces *pieces, const struct shard *sh,
+                  struct err *e) {
+    const struct { enum omap_partition_key what; struct slice value; } own[OMAP_PARTITION_KEYS_MAX] = {
+        {OMAP_REMOVALS, buf_slice(&seen->mark)},
+        {OMAP_BALLOT, buf_slice(&seen->ballot)},
+        {OMAP_PIECES, buf_slice(&seen->pieces)},
+    };
+    struct slice mark = buf_slice(&seen->mark);
     struct omap_write w = {0};
-    struct buf mark_key, ballot_key;
-    assert(!seen->has_rows && !seen->is_wide); /* Q15 */
+    assert(!seen->has_rows && !pieces->n); /* Q15 */
     if (mark.n < OMAP_SEQUENCE_DIGITS) return 0;
     if ((int64_t)omap_number_read(slice_of(mark.p, OMAP_SEQUENCE_DIGITS)) / 1000000 >= p->before_seconds) return 0;
-    buf_init(&mark_key, 0);
-    buf_init(&ballot_key, 0);
-    omap_key_partition(&mark_key, prefix, OMAP_REMOVALS);
-    omap_key_partition(&ballot_key, prefix, OMAP_BALLOT);
+    int rc = remove_garbage(p, pieces);
     omap_write_compare(&w, shard_state_key, shard_state_value(SHARD_OPEN)); /* Q3 */
-    omap_write_compare(&w, buf_slice(&mark_key), mark);
-    omap_write_compare(&w, buf_slice(&ballot_key), ballot);
-    omap_write_remove(&w, buf_slice(&mark_key));
-    if (ballot.n) omap_write_remove(&w, buf_slice(&ballot_key));
-    bool failed = buf_failed(&mark_key) || buf_failed(&ballot_key);
-    int rc = failed ? -ENOMEM : omap_write_run(&w, &p->s->pool, sh->name);
+    arena_reset(&p->arena);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        struct buf b;
+        buf_init(&b, 0);
+        omap_key_partition(&b, buf_slice(&p->prefix), own[i].what);
+        struct slice key = arena_take(&p->arena, &b);
+        if (!key.p) w.failed = true;
+        omap_write_compare(&w, key, own[i].value);
+        if (own[i].value.n) omap_write_remove(&w, key);
+    }
+    if (rc == 0) rc = w.failed ? -ENOMEM : omap_write_run(&w, &p->s->pool, sh->name);
     omap_write_fini(&w);
-    buf_fini(&mark_key);
-    buf_fini(&ballot_key);
     return rc == 0 || rc == -ECANCELED || rc == -ENOENT ? 0 : pool_error(e, rc, POOL_WRITES, sh->name);
 }
 
 /* The scan has read all of the partition. */
 static int end_partition(struct pass *p, const struct seen *seen, const struct shard *sh, struct err *e) {
-    if (seen->is_wide || !p->prefix.n) return 0;
+    struct pieces pieces;
+    if (!p->prefix.n) return 0;
+    arena_reset(&p->arena);
+    if (pieces_read(buf_slice(&seen->pieces), &p->arena, &pieces) < 0)
+        return err_set(e, ERR_SERVER, "the list of pieces of a partition is damaged: %s", sh->name);
+    if (pieces.n) return visit_wide(p, e);
     if (seen->has_work) return visit_partition(p, e);
-    return seen->has_rows ? 0 : forget(p, seen, sh, e);
+    return seen->has_rows ? 0 : forget(p, seen, &pieces, sh, e);
 }
 
 static int scan_page(struct pass *p, struct seen *seen, const struct fetched *f, struct err *e) {
@@ -376,7 +557,7 @@ static int scan(struct pass *p, uint64_t position, uint64_t last, struct seen *s
 
 static int visit_shard(struct pass *p, uint64_t first, uint64_t last, struct err *e) {
     struct seen seen = {0};
-    struct buf *bufs[] = {&seen.mark, &seen.ballot, &seen.record};
+    struct buf *bufs[] = {&seen.mark, &seen.ballot, &seen.pieces, &seen.record};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     buf_clear(&p->prefix, SIZE_MAX);
     int rc = scan(p, first, last, &seen, e);
@@ -446,6 +627,7 @@ int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e)
     arena_fini(&p->page);
     buf_fini(&p->prefix);
     buf_fini(&p->from);
+    free(p->dropped);
     free(p);
     return rc;
 }

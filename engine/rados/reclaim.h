@@ -28,9 +28,16 @@
  *      As long as the mark stays the same, nothing was removed; so the partition has been empty since,
  *      its ballot is as old, and whoever has seen the partition with another mark, or without one, has
  *      long ended. A later reader or writer finds a partition that never was.
- * Q16. A wide partition is left alone: its rows are in pieces, too (engine/rados/pieces.h). A round
+ * Q16. A round changes no row of a wide partition: its rows are in pieces, too (engine/rados/pieces.h). A round
  *      reads at one moment whether it is wide, and its mark, and a move that completes changes the mark.
- *      So no round combines or removes what a move takes out of the shard.
+ *      So no round combines or removes what a move takes out of the shard. A move that purges
+ *      (engine/rados/move.h) drops what is dead of these rows; the pass looks for the next such row, and has the
+ *      pieces from there on purged.
+ * Q19. A deletion of a wide partition is removed once a pass has gone through all rows and found
+ *      none of them dead any more, if it was there before the first of them was read, as the same operands.
+ *      Their ids are unique, so it was there all the time. By Q14 all rows that it should cover were
+ *      there, too, in the shard or in a piece; where the pass has been there is none, and no
+ *      mover brings one back (Q11). A row of a later write may be covered; it shows again, as in Q14.
  */
 #pragma once
 

@@ -95,12 +95,11 @@ struct shard {
     uint32_t since_read;               /* operations since then */
     bool known;                        /* they were read, and the object is there */
     uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0: the usual number */
+    uint64_t begun_id, begun_move;     /* the move that this store last found begun by another one */
     /* The position of the wide partition that a reader met last, if it has met one. */
     _Atomic bool has_wide;
     _Atomic uint64_t wide_position;
     _Atomic uint64_t key_bytes; /* of a key with its value, the average of the page read last; 0: unknown */
-    /* Of the background thread: the move that it last found begun by another process. */
-    uint64_t begun_id, begun_move;
 };
 
 struct shard_map {

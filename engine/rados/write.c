@@ -94,6 +94,7 @@ static void add_group(struct batch *b, struct buf *key, const struct write_group
         omap_write_set(&b->op, shard_pieces_key, slice_str("m"));
     }
     for (size_t i = 0; i < g->n_fences; i++) omap_write_set(&b->op, g->fences[i], slice_str("f"));
+    for (size_t i = 0; i < g->n_old_fences; i++) omap_write_remove(&b->op, g->old_fences[i]);
     if (g->expected) omap_write_compare(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_BALLOT), *g->expected);
     if (g->ballot.p) omap_write_set(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_BALLOT), g->ballot);
 }

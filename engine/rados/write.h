@@ -41,6 +41,8 @@ struct write_group {
     struct slice next_pieces; /* not empty; only with pieces */
     const struct slice *fences; /* keys of objects to be set (OMAP_FENCE) */
     size_t n_fences;
+    const struct slice *old_fences; /* to be removed */
+    size_t n_old_fences;
     int result;                   /* 0, -1 or WRITE_CHANGED */
     /* The writer's: */
     enum write_phase phase;

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
+#include "engine/rados/fetch.h"
 #include "engine/verify.h"
 #include "harness.h"
 #include "pair.h"
@@ -280,4 +281,49 @@ void pair_put_raw(struct pair *p, const char *object, struct slice key, struct s
     omap_write_set(&w, key, value);
     assert_int_equal(omap_write_run(&w, &pair_store(p->rados)->pool, object), 0);
     omap_write_fini(&w);
+}
+
+/* ---- reclaiming ---- */
+
+/* The keys in the objects of the table, but those that tell of the objects. */
+uint64_t pair_keys(struct pair *p) {
+    struct fetched f = {0};
+    struct arena a;
+    uint64_t n = 0;
+    char start[64] = SHARD_HEAD_LAST;
+    arena_init(&a, 1 << 12, 0);
+    for (uint64_t position = 0;;) {
+        const struct fetch_part part = {.start_after = start, .prefix = "", .max = OMAP_READ_MAX};
+        arena_reset(&a);
+        assert_int_equal(fetch(pair_store(p->rados), p->table, position, &part, 1, &a, &f), 0);
+        const struct omap_pairs *pairs = &f.pairs[0];
+        n += pairs->n;
+        if (f.more[0]) {
+            snprintf(start, sizeof(start), "%.*s", SLICE_FMT(pairs->items[pairs->n - 1].key));
+            continue;
+        }
+        position = f.shard ? shard_last(&f.shard->id) + 1 : 0;
+        if (!position) break;
+        snprintf(start, sizeof(start), "%s", SHARD_HEAD_LAST);
+    }
+    fetched_fini(&f);
+    arena_fini(&a);
+    return n;
+}
+
+void pair_set_gc_grace(struct pair *p) {
+    for (int i = 0; i < 3; i++) eng_table_set(pair_engine(p, i), p->table, GC_GRACE);
+}
+
+void pair_write_both(struct pair *p, int n) {
+    for (int i = 0; i < n; i++) {
+        struct statement s;
+        pair_draw_statement(p, &s);
+        pair_commit(p, p->local, &s, 1, false);
+        pair_commit(p, pair_draw(p, 2) ? p->rados : p->other, &s, 1, false);
+    }
+}
+
+void pair_reclaim(struct pair *p, struct eng *eng) {
+    if (eng_reclaim(eng, &p->e)) fail_msg("%s", p->e.text);
 }

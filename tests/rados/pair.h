@@ -58,3 +58,11 @@ void pair_compare_random(struct pair *p, int rounds);
  * all tables. */
 uint64_t pair_assert_found(struct pair *p, bool in_catalogue, const char *words);
 void pair_put_raw(struct pair *p, const char *object, struct slice key, struct slice value);
+
+/* Keys in the shards of the table, but those that tell of the objects. */
+uint64_t pair_keys(struct pair *p);
+enum { GC_GRACE = 1000 };
+void pair_set_gc_grace(struct pair *p);
+/* Writes n statements. */
+void pair_write_both(struct pair *p, int n);
+void pair_reclaim(struct pair *p, struct eng *eng);

@@ -29,12 +29,6 @@ static void test_both_engines_answer_the_same(void **state) {
     assert_true(pair_store(p->rados)->n_folds + pair_store(p->other)->n_folds > 0);
 }
 
-static void test_both_engines_answer_the_same_of_wide_partitions(void **state) {
-    struct pair *p = *state;
-    pair_compare_random(p, ROUNDS / 2);
-    assert_true(pair_store(p->rados)->n_moves + pair_store(p->other)->n_moves > 10);
-}
-
 static void test_a_loop_is_told_to_leave_it_to_workers(void **state) {
     struct pair *p = *state;
     struct statement s;
@@ -366,8 +360,6 @@ static void test_nothing_is_found_beside_writers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same_of_wide_partitions,
-                                        setup_wide, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "engine/rados/batchlog.h"
-#include "engine/rados/fetch.h"
+#include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
 #include "engine/rados/reclaim.h"
 #include "harness.h"
@@ -17,51 +17,8 @@
 
 /* Shards split at 60 keys. */
 static int setup(void **state) { return pair_setup(state, PARTITIONS, 60); }
-/* Few partitions, whose rows go to pieces of a few rows. */
-static int setup_wide(void **state) { return pair_setup(state, WIDE_PARTITIONS, 10); }
 /* Shards are as large as those of a server. */
 static int setup_large(void **state) { return pair_setup(state, PARTITIONS, 0); }
-
-enum { GC_GRACE = 1000 };
-
-/* The keys in the objects of the table, but those that tell of the objects. */
-static uint64_t keys_of(struct pair *p) {
-    struct fetched f = {0};
-    struct arena a;
-    uint64_t n = 0;
-    char start[64] = SHARD_HEAD_LAST;
-    arena_init(&a, 1 << 12, 0);
-    for (uint64_t position = 0;;) {
-        const struct fetch_part part = {.start_after = start, .prefix = "", .max = OMAP_READ_MAX};
-        arena_reset(&a);
-        assert_int_equal(fetch(pair_store(p->rados), p->table, position, &part, 1, &a, &f), 0);
-        const struct omap_pairs *pairs = &f.pairs[0];
-        n += pairs->n;
-        if (f.more[0]) {
-            snprintf(start, sizeof(start), "%.*s", SLICE_FMT(pairs->items[pairs->n - 1].key));
-            continue;
-        }
-        position = f.shard ? shard_last(&f.shard->id) + 1 : 0;
-        if (!position) break;
-        snprintf(start, sizeof(start), "%s", SHARD_HEAD_LAST);
-    }
-    fetched_fini(&f);
-    arena_fini(&a);
-    return n;
-}
-
-static void set_gc_grace(struct pair *p) {
-    for (int i = 0; i < 3; i++) eng_table_set(pair_engine(p, i), p->table, GC_GRACE);
-}
-
-static void write_both(struct pair *p, int n) {
-    for (int i = 0; i < n; i++) {
-        struct statement s;
-        pair_draw_statement(p, &s);
-        pair_commit(p, p->local, &s, 1, false);
-        pair_commit(p, pair_draw(p, 2) ? p->rados : p->other, &s, 1, false);
-    }
-}
 
 static void compare_all(struct pair *p) {
     pair_compare_table(p);
@@ -81,36 +38,32 @@ static void delete_everything(struct pair *p) {
     }
 }
 
-static void reclaim(struct pair *p, struct eng *eng) {
-    if (eng_reclaim(eng, &p->e)) fail_msg("%s", p->e.text);
-}
-
 /* Data expire, gc_grace passes, and a pass is made in between: both engines still answer the same, and the cluster
  * keeps nothing that is dead. */
 static void test_reclaiming_gives_space_back_and_changes_no_answer(void **state) {
     struct pair *p = *state;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     for (int era = 0; era < 6; era++) {
-        write_both(p, 300);
+        pair_write_both(p, 300);
         p->now += era % 2 ? 60 : GC_GRACE + 200;
-        uint64_t before = keys_of(p);
-        reclaim(p, p->local);
-        reclaim(p, era % 3 ? p->rados : p->other);
-        assert_true(keys_of(p) < before);
+        uint64_t before = pair_keys(p);
+        pair_reclaim(p, p->local);
+        pair_reclaim(p, era % 3 ? p->rados : p->other);
+        assert_true(pair_keys(p) < before);
         compare_all(p);
-        reclaim(p, p->rados); /* removes the own keys of empty partitions */
-        uint64_t after = keys_of(p);
-        reclaim(p, p->rados);
-        assert_int_equal(keys_of(p), after); /* nothing was left to do */
+        pair_reclaim(p, p->rados); /* removes the own keys of empty partitions */
+        uint64_t after = pair_keys(p);
+        pair_reclaim(p, p->rados);
+        assert_int_equal(pair_keys(p), after); /* nothing was left to do */
     }
     pair_assert_found(p, true, NULL);
     delete_everything(p);
-    reclaim(p, p->rados);
-    assert_int_equal(keys_of(p), 2 * PARTITIONS); /* the deletions, and marks */
+    pair_reclaim(p, p->rados);
+    assert_int_equal(pair_keys(p), 2 * PARTITIONS); /* the deletions, and marks */
     p->now += GC_GRACE + 1;
-    for (int i = 0; i < 2; i++) reclaim(p, p->rados);
-    reclaim(p, p->local);
-    assert_int_equal(keys_of(p), 0);
+    for (int i = 0; i < 2; i++) pair_reclaim(p, p->rados);
+    pair_reclaim(p, p->local);
+    assert_int_equal(pair_keys(p), 0);
     compare_all(p);
 }
 
@@ -126,7 +79,7 @@ static void *write_beside(void *arg) {
     struct writer *w = arg;
     for (int i = 0; i < w->rounds; i++) {
         if (w->reclaims) {
-            reclaim(&w->pair, i % 2 ? w->pair.rados : w->pair.other);
+            pair_reclaim(&w->pair, i % 2 ? w->pair.rados : w->pair.other);
             continue;
         }
         pair_draw_statement(&w->pair, &w->written[i]);
@@ -141,8 +94,8 @@ static void test_reclaiming_beside_writers_loses_nothing(void **state) {
     enum { THREADS = 4, WRITES = 250, PASSES = 6 };
     struct pair *p = *state;
     struct writer *w = calloc(THREADS, sizeof(*w));
-    set_gc_grace(p);
-    write_both(p, 600);
+    pair_set_gc_grace(p);
+    pair_write_both(p, 600);
     p->now += GC_GRACE + 200;
     for (int i = 0; i < THREADS; i++) {
         w[i].pair = *p;
@@ -154,11 +107,11 @@ static void test_reclaiming_beside_writers_loses_nothing(void **state) {
         assert_int_equal(pthread_create(&w[i].thread, NULL, write_beside, &w[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) pthread_join(w[i].thread, NULL);
-    reclaim(p, p->local);
+    pair_reclaim(p, p->local);
     for (int i = 0; i < THREADS; i++)
         for (int k = 0; !w[i].reclaims && k < WRITES; k++) pair_commit(p, p->local, &w[i].written[k], 1, false);
-    reclaim(p, p->local);
-    reclaim(p, p->rados);
+    pair_reclaim(p, p->local);
+    pair_reclaim(p, p->rados);
     pair_assert_found(p, true, NULL);
     compare_all(p);
     for (int i = 0; i < THREADS; i++) free(w[i].written);
@@ -173,7 +126,7 @@ static void test_tombstones_stay_while_an_older_batch_is_in_the_log(void **state
     struct pair *p = *state;
     struct statement s[2];
     size_t n;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     for (int i = 0; i < 2; i++) do
             pair_draw_statement(p, &s[i]);
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
@@ -182,21 +135,21 @@ static void test_tombstones_stay_while_an_older_batch_is_in_the_log(void **state
     p->now += 1;
     delete_everything(p);
     p->now += GC_GRACE + 100;
-    reclaim(p, p->rados);
-    assert_int_equal(keys_of(p), PARTITIONS);
+    pair_reclaim(p, p->rados);
+    assert_int_equal(pair_keys(p), PARTITIONS);
     assert_int_equal(batchlog_replay(pair_store(p->other), -1000000, &n, &p->e), 0);
     assert_int_equal(n, 1);
     compare_all(p);
-    for (int i = 0; i < 2; i++) reclaim(p, p->rados);
-    reclaim(p, p->local);
-    assert_int_equal(keys_of(p), 0);
+    for (int i = 0; i < 2; i++) pair_reclaim(p, p->rados);
+    pair_reclaim(p, p->local);
+    assert_int_equal(pair_keys(p), 0);
     compare_all(p);
 }
 
 /* Each expiry is told once, by the engine that removes the row. */
 static void test_a_row_that_expires_is_told_once(void **state) {
     struct pair *p = *state;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     n_expired = 0;
     for (uint32_t i = 0; i < 10; i++) {
         struct eng_part part = pair_part(p, i);
@@ -214,9 +167,9 @@ static void test_a_row_that_expires_is_told_once(void **state) {
     eng_on_expiry(p->rados, count_expiry, NULL);
     eng_on_expiry(p->other, count_expiry, NULL);
     p->now += GC_GRACE + 200;
-    for (int i = 0; i < 4; i++) reclaim(p, i % 2 ? p->rados : p->other);
+    for (int i = 0; i < 4; i++) pair_reclaim(p, i % 2 ? p->rados : p->other);
     assert_int_equal(n_expired, 5);
-    assert_int_equal(keys_of(p), 5);
+    assert_int_equal(pair_keys(p), 5);
 }
 
 /* A partition with more rows than a round changes, and a deletion of all of them but one. */
@@ -240,40 +193,29 @@ static void write_large(struct pair *p) {
     }
 }
 
-/* Operands of their rows lie in several objects, of which a round sees one. */
-static void test_nothing_is_reclaimed_of_wide_partitions(void **state) {
-    struct pair *p = *state;
-    set_gc_grace(p);
-    pair_compare_random(p, ROUNDS / 4);
-    p->now += GC_GRACE + 100;
-    for (int i = 0; i < 2; i++) reclaim(p, i ? p->rados : p->other);
-    for (uint32_t i = 0; i < p->partitions; i++) pair_compare_partition(p, i);
-    pair_compare_random(p, ROUNDS / 4);
-}
-
 static void test_a_large_deleted_partition_goes_in_rounds(void **state) {
     struct pair *p = *state;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     write_large(p);
-    reclaim(p, p->rados);
-    assert_int_equal(keys_of(p), 3); /* the row that was written later, the deletion, the mark */
+    pair_reclaim(p, p->rados);
+    assert_int_equal(pair_keys(p), 3); /* the row that was written later, the deletion, the mark */
     compare_all(p);
     p->now += GC_GRACE + 100;
-    reclaim(p, p->rados);
-    reclaim(p, p->local);
-    assert_int_equal(keys_of(p), 2);
+    pair_reclaim(p, p->rados);
+    pair_reclaim(p, p->local);
+    assert_int_equal(pair_keys(p), 2);
     compare_all(p);
 }
 
 /* The deletion is old when the first round finds it, and stays until the last one. */
 static void test_an_old_deletion_goes_with_the_last_row_under_it(void **state) {
     struct pair *p = *state;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     write_large(p);
     p->now += GC_GRACE + 100;
-    reclaim(p, p->rados);
-    assert_int_equal(keys_of(p), 2);
-    reclaim(p, p->local);
+    pair_reclaim(p, p->rados);
+    assert_int_equal(pair_keys(p), 2);
+    pair_reclaim(p, p->local);
     compare_all(p);
 }
 
@@ -351,8 +293,8 @@ static int overtake(void *arg) {
         eng_batch_free(b);
     }
     p->now += GC_GRACE + 100;
-    for (int i = 0; i < 2; i++) reclaim(p, p->other);
-    reclaim(p, p->local);
+    for (int i = 0; i < 2; i++) pair_reclaim(p, p->other);
+    pair_reclaim(p, p->local);
     return 0;
 }
 
@@ -365,7 +307,7 @@ static void test_a_pass_that_is_overtaken_brings_nothing_back(void **state) {
     enum { ROWS = 2, STEPS = 7 };
     struct pair *p = *state;
     p->now -= 1000000;
-    set_gc_grace(p);
+    pair_set_gc_grace(p);
     for (int at = 1; at <= STEPS; at++) {
         struct overtaking o = {.p = p, .partition = (uint32_t)at, .at = at};
         struct eng_part part = pair_part(p, o.partition);
@@ -403,7 +345,8 @@ static int take_rows_elsewhere(void *arg) {
     buf_init(&value, 0);
     engi_key_prefix(&prefix, &part);
     omap_key_partition(&key, buf_slice(&prefix), OMAP_PIECES);
-    pieces_write(&value, &(struct pieces){.id = 1, .move = 1, .next = 1});
+    struct piece piece = {.number = 1, .first = slice_of("", 0)};
+    pieces_write(&value, &(struct pieces){.id = 1, .move = 1, .next = 2, .items = &piece, .n = 1});
     pair_put_raw(o->p, sh->name, buf_slice(&key), buf_slice(&value));
     buf_fini(&prefix);
     buf_fini(&key);
@@ -449,7 +392,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_reclaiming_beside_writers_loses_nothing, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_tombstones_stay_while_an_older_batch_is_in_the_log, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_expires_is_told_once, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_is_reclaimed_of_wide_partitions, setup_wide, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup_large, pair_teardown),
         cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it,
                                         setup_large, pair_teardown),
