@@ -82,7 +82,7 @@ static bool wait_for_notifications(struct pool *p) {
 }
 
 void pool_close(struct pool *p) {
-    if (wait_for_notifications(p)) p->lib->ioctx_destroy(p->io); /* Q18 */
+    if (wait_for_notifications(p)) p->lib->ioctx_destroy(p->io); /* Q20 */
     p->lib->shutdown(p->cluster); /* ends the threads of librados */
     free(p->counts);
 }

@@ -1,7 +1,7 @@
 /* A connection to a cluster and one of its pools. Any number of threads use it. Each operation
  * ends: after the timeout librados answers -ETIMEDOUT, and a write may then have happened or not.
  *
- * Q18. librados uses the handle of a pool when a notification ends, and holds no reference to it. So
+ * Q20. librados uses the handle of a pool when a notification ends, and holds no reference to it. So
  *      pool_close destroys the handle only when no notification is under way. It waits for them; the
  *      answers of the watchers, or their time, end them within a second or so. The handle stays
  *      undestroyed when the cluster has not ended them within the timeout of an operation.
