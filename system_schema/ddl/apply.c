@@ -555,7 +555,9 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) entry_notify(o, a->kind, x);
     if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
     pthread_cond_broadcast(&o->moved);
-    if (o->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
+    /* With several servers a drop ends when the rows are freed, so that none writes to them after the answer. */
+    bool freed_later = entry_is_gone(x) && !eng_one_writer(o->eng);
+    if (o->mode == MODE_CASSANDRA && (entry_is_pending(x) || freed_later)) *unfinished = x->id;
     a->told = x->notice;
     return BEGUN;
 }
@@ -603,7 +605,7 @@ int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) {
     struct objects *o = d->objects;
     pthread_mutex_lock(&o->lock);
     const struct entry *x = entry_by_id(o, unfinished);
-    bool freed = !x || !entry_is_gone(x) || !eng_is_remote(o->eng);
+    bool freed = !x || !entry_is_gone(x) || eng_one_writer(o->eng);
     bool goes_on = !freed || (x && entry_is_pending(x)) || notices_name_object(o, unfinished); /* N2 */
     int rc = goes_on ? 1 : 0;
     for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)

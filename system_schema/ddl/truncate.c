@@ -8,7 +8,7 @@
  *     to a DELETED one, too, and frees the rows of a live table. Older versions wrote one after the
  *     other: a start takes back a truncation that was killed in between (truncate_forget).
  *
- * Where several servers share a remote store, another one may not know the new id yet. So the
+ * Where several servers share a store, another one may not know the new id yet. So the
  * statement is answered when the old rows are freed: from then on the store refuses writes to the
  * old id, and no write that is acknowledged after the answer is lost.
  */
@@ -57,9 +57,9 @@ int apply_truncate_table(struct apply *a) {
         return -1;
     }
     entry_touch(a->objects, x);
-    bool remote = eng_is_remote(a->objects->eng);
-    if (remote) a->awaits = y->id;
-    y->due_us = clock_mono_us(a->objects->clock) + (remote ? 0 : last_writers_us);
+    bool shared = !eng_one_writer(a->objects->eng);
+    if (shared) a->awaits = y->id;
+    y->due_us = clock_mono_us(a->objects->clock) + (shared ? 0 : last_writers_us);
     int rc = objects_publish(a->objects, a->err);
     table_tell_engine(a->objects, x);
     pthread_cond_broadcast(&a->objects->moved);

@@ -8,17 +8,23 @@
  * (membership/membership.h). It knows of a change that another server has begun from its record. A
  * server whose client waits for the end of a change carries that change itself. If two servers carry
  * one change all the same, the first to record its end wins, and the other one reads it again (C3).
+ *
+ * D2. On a store of several servers no object becomes ACTIVE while the rows of a dropped one of its name are
+ *     there. A server that does not know the drop yet can write to them until they are freed, and no
+ *     such write may be acknowledged after the creation of the new object.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fault.h"
 #include "base/log.h"
 #include "system_schema/ddl/ddl.h"
 #include "system_schema/objects/table_event.h"
 
-static const int64_t retry_us = 1000000, pinned_us = 100000;
+static const int64_t retry_us = 1000000, pinned_us = 100000, awaited_us = 10000;
 
 /* ---- delay and failure by the rules ---- */
 
@@ -40,12 +46,26 @@ void entry_schedule(struct ddl *d, struct entry *x) {
     entry_fail_with(x, ddl_rules_failure(&d->rules, &of));
 }
 
-bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure && !x->waits; }
+/* The object is being created, and rows under its name are still to be freed (D2). */
+static bool awaits_namesake(const struct entry *x) {
+    const struct objects *o = x->objects;
+    if (x->status != SCHEMA_CREATING || eng_one_writer(o->eng)) return false;
+    for (const struct entry *y = o->busy; y; y = y->busy_next) {
+        bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
+        if (namesake && entry_is_gone(y)) return true;
+    }
+    return false;
+}
+
+bool entry_is_due_at_once(const struct entry *x) {
+    return x->at_once && !x->failure && !x->waits && !awaits_namesake(x);
+}
 
 /* ---- the end of a change ---- */
 
 void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before) {
     struct objects *o = d->objects;
+    assert(!awaits_namesake(x)); /* D2 */
     *before = (struct entry_before){x->status, x->form, x->next, x->replicated};
     x->due_us = INT64_MAX;
     x->replicated = 0;
@@ -189,7 +209,7 @@ static bool free_one(struct ddl *d, int64_t now) {
     pthread_mutex_lock(&o->lock);
     x->freeing = false;
     if (rc == ENG_BUSY) {
-        x->due_us = now + pinned_us;
+        x->due_us = now + (x->awaited ? awaited_us : pinned_us);
         return true;
     }
     o->overtaken = false;
@@ -212,7 +232,7 @@ static int64_t next_due(struct ddl *d) {
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next) {
         if (!is_carried(d, x, own)) continue;
         int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
-        if (due_us < next && !x->waits) next = due_us;
+        if (due_us < next && !x->waits && !awaits_namesake(x)) next = due_us;
     }
     return next < d->guest.due_us ? next : d->guest.due_us;
 }
@@ -224,7 +244,8 @@ static void move_due(struct ddl *d) {
     int64_t now = clock_mono_us(o->clock);
     bool own = leads(d);
     for (struct entry *x = o->busy; x;) {
-        bool carried = is_carried(d, x, own), due = carried && entry_is_pending(x) && !x->waits && x->due_us <= now;
+        bool carried = is_carried(d, x, own);
+        bool due = carried && entry_is_pending(x) && !x->waits && !awaits_namesake(x) && x->due_us <= now;
         if (due) move_on(d, x);
         else if (carried && regions_next_us(x) <= now) regions_step(d, x, now);
         x = due ? o->busy : x->busy_next; /* move_on changes the list */

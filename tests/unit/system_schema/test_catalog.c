@@ -825,6 +825,35 @@ static void test_of_two_servers_that_change_the_schema_at_once_one_decides_anew(
     world_free(w[1]);
 }
 
+/* Another server may not know the drop yet, and may write to the old rows until they are freed: here this server is
+ * writing to them. Neither the drop nor the creation of a table with the same name ends before. */
+static void test_a_name_is_used_again_when_the_old_rows_are_freed(void **state) {
+    (void)state;
+    struct world *w = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    struct schema_change out;
+    uint32_t unfinished;
+    const struct catalog_change drop = {.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "t"};
+    assert_true(make_keyspace(w, "ks") == 1 && make_table(w, "ks", "t") == 1);
+    struct slice key = slice_str("p");
+    struct eng_part part = {.table = storage_of(w, "ks", "t"), .token = murmur3_token(key), .key = key};
+    struct eng_batch *writing = eng_batch_new(w->eng);
+    assert_int_equal(eng_batch_delete_partition(writing, &part, 0, 1, NULL, &w->err), 0);
+    assert_int_equal(catalog_apply(w->catalog, &drop, &out, &unfinished, &w->err), 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 1);
+        if (i == 0) assert_int_equal(make_table(w, "ks", "t"), 1);
+        assert_string_equal(status_of(w, "ks", "t"), "CREATING");
+        advance(w, 10000);
+    }
+    eng_batch_free(writing);
+    advance(w, 10000);
+    wait_until_freed(w);
+    advance(w, 0);
+    assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 0);
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    world_free(w);
+}
+
 /* ---- rows that no object has ---- */
 
 enum { STRAY = 4000 };
@@ -897,6 +926,7 @@ int main(void) {
         cmocka_unit_test(test_alterations_of_system_keyspaces_are_seen_at_another_server),
         cmocka_unit_test(test_two_servers_give_no_id_twice),
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
+        cmocka_unit_test(test_a_name_is_used_again_when_the_old_rows_are_freed),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
         cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),
