@@ -252,12 +252,15 @@ static bool is_in(const void *arg, const char *resource) {
     return !strcmp(resource, keyspace);
 }
 
-static bool has_successor(struct access_control *a, const struct schema_change *c) {
-    const struct schema *schema = catalog_schema(a->catalog);
-    bool has = c->target == TARGET_TABLE ? schema_table_any(schema, c->keyspace, c->name) != NULL
-                                         : schema_keyspace_find(schema, c->keyspace) != NULL;
-    schema_unref(schema);
-    return has;
+/* Keeps A5. */
+static int take_away(struct access_control *a, const struct schema_change *c, struct err *e) {
+    bool has_successor = false;
+    access_begin(a);
+    int rc = strip(a, NULL, is_in, c, e);
+    const char *table = c->target == TARGET_TABLE ? c->name : NULL;
+    if (!rc && a->draft) rc = catalog_recorded(a->catalog, c->keyspace, table, &has_successor, e);
+    if (has_successor) forget_draft(a);
+    return access_end(a, rc, e);
 }
 
 /* Listener: removes the grants on a table or keyspace that is gone. Waits for the disk if there
@@ -270,10 +273,7 @@ static void on_change(void *arg, const struct schema_change *c) {
     if (a->suspended) return;
     if (c->kind != CHANGE_GONE || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
     int rc = ACCESS_AGAIN;
-    while (rc == ACCESS_AGAIN) {
-        access_begin(a);
-        rc = access_end(a, has_successor(a, c) ? 0 : strip(a, NULL, is_in, c, &e), &e);
-    }
+    while (rc == ACCESS_AGAIN) rc = take_away(a, c, &e);
     if (rc) log_error("permissions on %s.%s, which is gone, are not taken away: %s", c->keyspace, c->name, e.text);
 }
 
@@ -306,16 +306,26 @@ static int load_one(void *arg, struct slice key, struct slice value, struct err 
     return rc;
 }
 
+struct present {
+    const struct schema *schema;
+    struct catalog *catalog;
+};
+
+/* Keeps A5. */
 static bool is_gone(const void *arg, const char *resource) {
-    const struct schema *schema = arg;
+    const struct present *p = arg;
+    struct err e = {0};
+    bool recorded;
     char keyspace[64];
     const char *rest = strncmp(resource, "data/", 5) ? NULL : resource + 5;
     size_t n = rest ? strcspn(rest, "/") : 0;
     if (!n || n >= sizeof(keyspace)) return false;
     memcpy(keyspace, rest, n);
     keyspace[n] = 0;
-    if (!schema_keyspace_find(schema, keyspace)) return true;
-    return rest[n] == '/' && strcmp(rest + n, "/*") != 0 && !schema_table_any(schema, keyspace, rest + n + 1);
+    const char *table = rest[n] == '/' && strcmp(rest + n, "/*") != 0 ? rest + n + 1 : NULL;
+    if (schema_keyspace_find(p->schema, keyspace) && (!table || schema_table_any(p->schema, keyspace, table)))
+        return false;
+    return catalog_recorded(p->catalog, keyspace, table, &recorded, &e) == 0 && !recorded;
 }
 
 static int load_version(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -367,7 +377,7 @@ static void look_again(struct access_control *a) {
  * shortly before a stop, and makes the first role. */
 static int complete(struct access_control *a, struct err *e) {
     const struct schema *schema = catalog_schema(a->catalog);
-    int rc = strip(a, NULL, is_gone, schema, e);
+    int rc = strip(a, NULL, is_gone, &(struct present){schema, a->catalog}, e);
     schema_unref(schema);
     if (rc || !a->first_role || a->current->n) return rc;
     char hash[PASSWORD_HASH_MAX];

@@ -14,6 +14,9 @@
  * A4. Records change only together with their version, on the condition that it is the version of
  *     the current set. So of two servers on one store that change roles at the same time one fails.
  *     It reads the records again, and its statement decides anew.
+ * A5. A server removes grants on an object only when the schema's records, read after those of the
+ *     roles, hold no object of that name: its snapshot may be older than the object and the grants.
+ *     A grant that is made later changes the version of the roles (A4).
  */
 #pragma once
 

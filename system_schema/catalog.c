@@ -124,6 +124,10 @@ bool catalog_has_object(struct catalog *c, uint32_t object) {
     return there;
 }
 
+int catalog_recorded(struct catalog *c, const char *keyspace, const char *table, bool *recorded, struct err *e) {
+    return objects_recorded(&c->objects, keyspace, table, recorded, e);
+}
+
 int catalog_settings(const struct catalog *c, const struct schema_table *t, const char *region, struct arena *a,
                      struct table_settings *out) {
     return shown_settings(&c->tables, t, region, a, out);

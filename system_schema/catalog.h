@@ -77,6 +77,12 @@ int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_
 /* True if the object (schema_change.object) exists, in any status. False once its name is free. */
 bool catalog_has_object(struct catalog *c, uint32_t object) MUST_CHECK;
 
+/* Whether the records of the store hold the table (NULL: the keyspace) and it is not gone. Unlike a
+ * snapshot they hold what other servers have changed until now. Waits for the store; -1: it cannot
+ * be read. */
+int catalog_recorded(struct catalog *c, const char *keyspace, const char *table, bool *recorded,
+                     struct err *e) MUST_CHECK;
+
 /* Call after the clock was moved: changes that are now due go on at once. Any thread. */
 void catalog_clock_moved(struct catalog *c);
 

@@ -211,6 +211,11 @@ int objects_publish(struct objects *o, struct err *e) MUST_CHECK;
 /* A reference to the current snapshot. Any thread. */
 const struct schema *objects_schema(struct objects *o);
 
+/* ---- recorded.c ---- */
+
+/* See catalog_recorded. */
+int objects_recorded(struct objects *o, const char *keyspace, const char *table, bool *recorded, struct err *e);
+
 /* ---- region.c: what a keyspace's definitions say about Regions ---- */
 
 /* True while Regions are being added to the keyspace. */

@@ -2,6 +2,7 @@
  * along, what is damaged is left out. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,17 +21,25 @@ struct world {
     struct err err;
 };
 
-static void start(struct world *w) {
+static void start_catalog(struct world *w) {
     struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = MODE_CASSANDRA};
     o.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
+}
+
+static void start_access(struct world *w) {
     const struct access_options ao = {.eng = w->eng,
                                       .catalog = w->catalog,
                                       .first_role = "root",
                                       .first_password = "root"};
     w->access = access_open(&ao, &w->err);
     assert_non_null(w->access);
+}
+
+static void start(struct world *w) {
+    start_catalog(w);
+    start_access(w);
 }
 
 static void stop(struct world *w) {
@@ -234,6 +243,62 @@ static void test_of_two_servers_that_change_roles_at_once_one_decides_anew(void 
     close_two(w);
 }
 
+struct successor {
+    struct world *by;
+    struct catalog_listener gone, removed; /* called before and after the roles' listener */
+    atomic_bool made, looked;
+};
+
+static const struct grant on_table[] = {{"data/ks/t", 1 << MAY_SELECT}};
+
+static void make_successor(void *arg, const struct schema_change *c) {
+    struct successor *s = arg;
+    if (c->kind != CHANGE_GONE) return;
+    apply(s->by, CATALOG_CREATE_TABLE, "ks", "t");
+    assert_non_null(put(s->by, &(struct role){.name = "a", .hash = "", .n_grants = 1, .grants = on_table}));
+    atomic_store(&s->made, true);
+}
+
+static void note_looked(void *arg, const struct schema_change *c) {
+    struct successor *s = arg;
+    if (c->kind == CHANGE_GONE) atomic_store(&s->looked, true);
+}
+
+/* The second server hears that a table is gone, and not yet that the first has made it anew and granted rights on
+ * it. */
+static void test_grants_on_a_table_that_another_server_makes_anew_stay(void **state) {
+    enum { HANG_S = 120, EACH_US = 1000 };
+    struct world w[2] = {0};
+    struct successor s = {.by = &w[0]};
+    struct eng_options o = {.clock = &clock_real, .durability = ENG_NONE, .shared = true};
+    (void)state;
+    w[0].eng = eng_open(&o, &w[0].err);
+    start(&w[0]);
+    apply(&w[0], CATALOG_CREATE_KEYSPACE, "ks", NULL);
+    apply(&w[0], CATALOG_CREATE_TABLE, "ks", "t");
+    assert_non_null(put(&w[0], &(struct role){.name = "a", .hash = "", .n_grants = 1, .grants = on_table}));
+    o.beside = w[0].eng;
+    w[1].eng = eng_open(&o, &w[1].err);
+    start_catalog(&w[1]);
+    s.gone = (struct catalog_listener){.changed = make_successor, .arg = &s};
+    catalog_on_change(w[1].catalog, &s.gone);
+    start_access(&w[1]);
+    s.removed = (struct catalog_listener){.changed = note_looked, .arg = &s};
+    catalog_on_change(w[1].catalog, &s.removed);
+
+    apply(&w[0], CATALOG_DROP_TABLE, "ks", "t");
+    for (int i = 0; !atomic_load(&s.looked) && i < HANG_S * 1000000 / EACH_US; i++) usleep(EACH_US);
+    assert_true(atomic_load(&s.made) && atomic_load(&s.looked));
+    for (int i = 0; i < 2; i++) {
+        access_begin(w[i].access);
+        assert_int_equal(access_end(w[i].access, 0, &w[i].err), 0);
+        assert_int_equal(grants_of(&w[i], "a"), 1);
+    }
+    catalog_off_change(w[1].catalog, &s.gone);
+    catalog_off_change(w[1].catalog, &s.removed);
+    close_two(w);
+}
+
 static void test_changes_of_a_statement_that_fails_are_not_made(void **state) {
     struct world *w = *state;
     access_begin(w->access);
@@ -311,6 +376,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_bounds_are_refused_with_words, setup, teardown),
         cmocka_unit_test(test_what_another_server_changes_is_known),
         cmocka_unit_test(test_of_two_servers_that_change_roles_at_once_one_decides_anew),
+        cmocka_unit_test(test_grants_on_a_table_that_another_server_makes_anew_stay),
         cmocka_unit_test_setup_teardown(test_changes_of_a_statement_that_fails_are_not_made, setup, teardown),
         cmocka_unit_test_setup_teardown(test_credentials_make_logins_and_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_credentials_that_are_wrong_name_the_line, setup, teardown),
