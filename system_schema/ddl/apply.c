@@ -579,7 +579,7 @@ static int apply_once(struct ddl *d, const struct catalog_change *change, struct
     notices_await_name(d->objects, change->keyspace, change->name);
     int rc = notices_reserve(d->objects, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
     *overtaken = rc < 0 && d->objects->overtaken;
-    struct entry *x = rc > 0 && *unfinished ? entry_by_id(d->objects, *unfinished) : NULL;
+    struct entry *x = rc >= 0 && *unfinished ? entry_by_id(d->objects, *unfinished) : NULL;
     if (x) x->awaited = true;
     pthread_mutex_unlock(&d->objects->lock);
     notices_deliver(d->objects, a.told);

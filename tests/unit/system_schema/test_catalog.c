@@ -854,6 +854,32 @@ static void test_a_name_is_used_again_when_the_old_rows_are_freed(void **state) 
     world_free(w);
 }
 
+/* The server whose client waits for a TRUNCATE frees the old rows itself, whether it leads or not. */
+static void test_a_truncation_is_carried_by_the_server_that_was_asked(void **state) {
+    (void)state;
+    struct world *w = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    struct objects *o = &w->catalog->objects;
+    struct schema_change out;
+    uint32_t unfinished;
+    const struct catalog_change truncate = {.op = CATALOG_TRUNCATE_TABLE, .keyspace = "ks", .name = "t"};
+    assert_true(make_keyspace(w, "ks") == 1 && make_table(w, "ks", "t") == 1);
+    struct slice key = slice_str("p");
+    struct eng_part part = {.table = storage_of(w, "ks", "t"), .token = murmur3_token(key), .key = key};
+    struct eng_batch *writing = eng_batch_new(w->eng); /* the rows are not freed before it ends */
+    assert_int_equal(eng_batch_delete_partition(writing, &part, 0, 1, NULL, &w->err), 0);
+    assert_int_equal(catalog_apply(w->catalog, &truncate, &out, &unfinished, &w->err), 0);
+    pthread_mutex_lock(&o->lock);
+    const struct entry *old_rows = entry_by_id(o, unfinished);
+    assert_true(old_rows && entry_is_gone(old_rows) && old_rows->awaited);
+    pthread_mutex_unlock(&o->lock);
+    assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 1);
+    eng_batch_free(writing);
+    advance(w, 10000);
+    wait_until_freed(w);
+    assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 0);
+    world_free(w);
+}
+
 /* ---- rows that no object has ---- */
 
 enum { STRAY = 4000 };
@@ -927,6 +953,7 @@ int main(void) {
         cmocka_unit_test(test_two_servers_give_no_id_twice),
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
         cmocka_unit_test(test_a_name_is_used_again_when_the_old_rows_are_freed),
+        cmocka_unit_test(test_a_truncation_is_carried_by_the_server_that_was_asked),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
         cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),
