@@ -97,6 +97,7 @@ class Watcher:
 class Run:
     """One table on a server and in a model."""
     DISTURBANCES = ["time", "time", "flush", "alter", "truncate", "neighbour", "stop", "kill"]
+    SIZES = [None, 1, 2, 3, 7]  # of pages
 
     def __init__(self, server, seed, model=cql_model.Table):
         self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model{seed}.t{seed}"
@@ -299,7 +300,7 @@ class Run:
     # reads
 
     def expect(self, statement, expected, ordered=True, bound=None):
-        size = self.rng.choice([None, 1, 2, 3, 7])
+        size = self.rng.choice(self.SIZES)
         got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") and not isinstance(v, (str, bytes)) else v for v in row)
                for row in self.execute(statement, size, bound)]
         if not ordered:
