@@ -79,6 +79,9 @@ struct entry_before {
 void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before);
 void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before *before);
 void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before);
+/* Keeps the words for the client that waits for the end of the change, which was under way in that
+ * status. */
+void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status during, const char *words);
 /* True if the change ends in the same step that begins it. */
 bool entry_is_due_at_once(const struct entry *x);
 /* The statement under way, for example "CREATE TABLE". */

@@ -122,6 +122,28 @@ static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores
     }
 }
 
+/* Whether the object is as it was before the change that old was in. */
+static bool is_undone(const struct entry *old, const struct entry *now) {
+    if (old->status == SCHEMA_CREATING) return !now || entry_is_gone(now);
+    if (!now || now->status != SCHEMA_ACTIVE) return false;
+    return old->status == SCHEMA_DELETING || (old->status == SCHEMA_UPDATING && slice_eq(old->form, now->form));
+}
+
+/* D3. A change that a client of this server waits for may have been ended by another server (C3). Its record
+ *     tells whether a rule made it fail, and the client is told the same. */
+static void note_failures(struct ddl *d, const struct before *b) {
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct entry *old = b->entries[i];
+        char statement[DDL_STATEMENT_MAX];
+        if (!old->awaited || !is_undone(old, entry_by_id(d->objects, old->id))) continue;
+        const struct object_place at = entry_place(d->objects, old);
+        entry_statement(old, statement);
+        const struct ddl_subject of = {statement, at.keyspace, at.name};
+        const char *words = old->failure ? old->failure : ddl_rules_failure(&d->rules, &of);
+        if (words) ddl_note_failure(d, old, old->status, words);
+    }
+}
+
 static bool is_seen(const struct entry *x) {
     return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x);
 }
@@ -177,6 +199,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
         rc = entry_next_id(o, &id, e);
     }
     set_shapes(d, &b, read == read_objects);
+    if (!rc) note_failures(d, &b);
     if (!rc) rc = notices_reserve(o, tell_all(d, &b, false), e);
     if (!rc) rc = objects_publish(o, e);
     if (!rc) (void)tell_all(d, &b, true);

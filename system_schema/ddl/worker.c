@@ -87,6 +87,14 @@ void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before
     entry_restore_status(d->objects, x, before->status);
 }
 
+void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status during, const char *words) {
+    struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
+    f->id = x->id;
+    snprintf(f->words, sizeof f->words, "%s", words);
+    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(during), x->kind->word,
+             x->name, words);
+}
+
 void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before) {
     struct objects *o = d->objects;
     if (before->status == SCHEMA_UPDATING) {
@@ -120,13 +128,7 @@ void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before
         entry_set_status(o, x, SCHEMA_DELETING);
         x->with_keyspace = true;
     }
-    if (x->failure) {
-        struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
-        f->id = x->id;
-        snprintf(f->words, sizeof f->words, "%s", x->failure);
-        log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(before->status),
-                 x->kind->word, x->name, x->failure);
-    }
+    if (x->failure) ddl_note_failure(d, x, before->status, x->failure);
     entry_fail_with(x, NULL);
     if (!entry_is_gone(x)) x->awaited = false;
 }

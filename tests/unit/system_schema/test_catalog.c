@@ -880,6 +880,56 @@ static void test_a_truncation_is_carried_by_the_server_that_was_asked(void **sta
     world_free(w);
 }
 
+/* The client waits at the second server, and the first one ends the change. */
+static void test_a_change_that_another_server_makes_fail_has_failed_here(void **state) {
+    (void)state;
+    static const struct {
+        const char *statement, *name;
+        enum catalog_op op;
+    } cases[] = {{"CREATE TABLE", "made", CATALOG_CREATE_TABLE},
+                 {"ALTER TABLE", "altered", CATALOG_ALTER_TABLE},
+                 {"DROP TABLE", "dropped", CATALOG_DROP_TABLE}};
+    const struct catalog_column column = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false},
+                                added = {"more", cql_type_scalar(CQL_INT), COLUMN_REGULAR, false};
+    struct world *w[2];
+    w[0] = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    w[1] = world_on((struct eng_options){.shared = true, .beside = w[0]->eng}, MODE_CASSANDRA, "none");
+    assert_true(make_keyspace(w[0], "ks") == 1 && make_table(w[0], "ks", "altered") == 1 &&
+                make_table(w[0], "ks", "dropped") == 1);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct ddl_subject of = {cases[i].statement, "ks", cases[i].name};
+        const bool alters = cases[i].op == CATALOG_ALTER_TABLE;
+        const struct catalog_change change = {.op = cases[i].op, .keyspace = "ks", .name = cases[i].name,
+                                              .durable_writes = -1, .n_columns = cases[i].op != CATALOG_DROP_TABLE,
+                                              .columns = alters ? &added : &column};
+        struct schema_change out;
+        uint32_t unfinished;
+        advance(w[1], 0);
+        for (int k = 0; k < 2; k++) {
+            pthread_mutex_lock(&w[k]->catalog->objects.lock);
+            assert_int_equal(rules_set(&w[k]->catalog->ddl, &of, "100", "no luck", &w[k]->err), 0);
+            pthread_mutex_unlock(&w[k]->catalog->objects.lock);
+        }
+        assert_int_equal(catalog_apply(w[1]->catalog, &change, &out, &unfinished, &w[1]->err), 1);
+        assert_int_equal(catalog_outcome(w[1]->catalog, unfinished, &w[1]->err), 1);
+        int rc;
+        while ((rc = catalog_outcome(w[1]->catalog, unfinished, &w[1]->err)) == 1) { /* workers may be at it, too */
+            advance(w[0], 100);
+            advance(w[1], 0);
+        }
+        assert_int_equal(rc, -1);
+        assert_string_equal(w[1]->err.text, "no luck");
+        err_clear(&w[1]->err);
+    }
+    assert_string_equal(status_of(w[1], "ks", "made"), "");
+    assert_false(has_column(w[1], "ks", "altered", "more"));
+    assert_string_equal(status_of(w[1], "ks", "dropped"), "ACTIVE");
+    catalog_close(w[0]->catalog);
+    eng_close(w[0]->eng);
+    free(w[0]);
+    world_free(w[1]);
+}
+
 /* ---- rows that no object has ---- */
 
 enum { STRAY = 4000 };
@@ -954,6 +1004,7 @@ int main(void) {
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
         cmocka_unit_test(test_a_name_is_used_again_when_the_old_rows_are_freed),
         cmocka_unit_test(test_a_truncation_is_carried_by_the_server_that_was_asked),
+        cmocka_unit_test(test_a_change_that_another_server_makes_fail_has_failed_here),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
         cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),
