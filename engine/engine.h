@@ -395,6 +395,9 @@ int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const str
  * (kv_iter_spec.undeleted). 0, or -1; ENG_BUSY, err not set: batches still hold writes to it; call
  * again once they are committed or dropped. Blocking, but does not wait for these batches. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
+/* Forgets a table that another engine on the store has freed: its id is not used again, and the memory
+ * that knows of it is freed when no view and no batch can use it. Waits for nothing. */
+void eng_table_forget(struct eng *eng, uint32_t table);
 /* Calls fn for every id with stored records: rows, marks, the log of a history. Ids ascend and may
  * come more than once; all are of one moment. fn returns 0 to go on, -1 to stop with its error.
  * Blocking, long where much was deleted. */

@@ -170,6 +170,9 @@ struct store_ops {
     int (*drop)(struct store *s, uint32_t table, struct err *e);
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
+    /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
+     * Waits for nothing. NULL: the store keeps nothing of a table. */
+    void (*forget)(struct store *s, uint32_t table);
     /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
      * -1, or what visited returned. NULL: the engine reclaims (engine/local/reclaim.h) if it is the
      * store's only writer. */

@@ -167,6 +167,7 @@ void eng_close(struct eng *eng) {
     engi_reclaim_stop(eng);
     if (eng->commit.running) engi_commit_stop(eng);
     if (eng->store.ops) eng->store.ops->close(&eng->store);
+    eng->store.ops = NULL;
     pthread_rwlock_destroy(&eng->whole);
     engi_guards_fini(&eng->guards);
     engi_commit_locks_fini(&eng->commit_locks);

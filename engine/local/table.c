@@ -17,8 +17,11 @@ _Static_assert(UINT64_C(1) * FREED_BITS * ENGI_FREED_BLOCKS == UINT64_C(1) << 32
 
 void engi_tables_init(struct engi_tables *all) { pthread_mutex_init(&all->lock, NULL); }
 
+/* No view that began before the table was freed is left, and no batch holds a pin. */
 static void free_table(struct engi_retired *r) {
     struct engi_table *t = (struct engi_table *)r;
+    struct store *store = t->eng ? &t->eng->store : NULL;
+    if (store && store->ops && store->ops->forget) store->ops->forget(store, t->id);
     free(atomic_load(&t->dropped));
     free(t);
 }
@@ -120,15 +123,6 @@ struct engi_table *engi_table_pin(struct eng *eng, uint32_t id, struct err *e) {
     return NULL;
 }
 
-void engi_table_unpin(struct eng *eng, struct engi_table *t) {
-    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
-    assert(engi_is_pinned(t));
-    atomic_fetch_sub(&t->pins, 1);
-    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
-}
-
-/* ---- freeing ---- */
-
 /* With the lock. */
 static void unlink_table(struct eng *eng, struct engi_table *t) {
     _Atomic(struct engi_table *) *at = place_of(eng, t->id);
@@ -136,6 +130,22 @@ static void unlink_table(struct eng *eng, struct engi_table *t) {
     atomic_store_explicit(at, atomic_load(&t->next), memory_order_release); /* a reader at t finds the rest */
     atomic_fetch_sub(&eng->tables.n, 1);
 }
+
+static void retire_table(struct eng *eng, struct engi_table *t) {
+    t->eng = eng;
+    engi_retire(&eng->epoch, &t->retired);
+}
+
+void engi_table_unpin(struct eng *eng, struct engi_table *t) {
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
+    assert(engi_is_pinned(t));
+    bool goes = atomic_fetch_sub(&t->pins, 1) == 1 && t->forgotten;
+    if (goes) unlink_table(eng, t);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
+    if (goes) retire_table(eng, t);
+}
+
+/* ---- freeing ---- */
 
 /* Closes a table: its id gives no pin any more. 0, or -1: no memory. *out: NULL if it was freed
  * before. */
@@ -172,8 +182,20 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     assert(!engi_is_pinned(t)); /* invariant 8 */
     unlink_table(eng, t);
     engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
-    engi_retire(&eng->epoch, &t->retired);
+    retire_table(eng, t);
     return 0;
+}
+
+void eng_table_forget(struct eng *eng, uint32_t table) {
+    struct engi_table *t;
+    struct err no_memory = {0}; /* then the table stays */
+    if (close_table(eng, table, &t, &no_memory) || !t) return;
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
+    bool goes = !engi_is_pinned(t) && !t->forgotten;
+    t->forgotten = true;
+    if (goes) unlink_table(eng, t);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
+    if (goes) retire_table(eng, t);
 }
 
 /* Removes all tables. Their memory is freed when the sections that may still use it are closed. */

@@ -2,8 +2,9 @@
  *
  * Life: made when the id is first used; found without a lock by a thread in a section
  * (engine/local/epoch.h); pinned by writers; closed by eng_table_drop, which removes the rows once
- * no pin is left, and then frees the memory. One bit for a freed id stays until the engine is
- * closed.
+ * no pin is left, and then frees the memory. If another engine on the store has freed the id,
+ * eng_table_forget closes it, and the memory is freed without a look at the store. One bit for a
+ * freed id stays until the engine is closed.
  *
  * Invariant 8: no write reaches a storage id after it was freed. Every writer of a table's records
  * holds a pin of it: a batch from its first delta until it is committed or dropped, a step that
@@ -29,6 +30,8 @@ struct engi_table {
     uint32_t id;
     _Atomic uint32_t pins;    /* changed under the lock */
     _Atomic bool closed;      /* likewise; never unset */
+    bool forgotten;           /* likewise; goes with its last pin */
+    struct eng *eng;          /* whose store forgets the id when the memory is freed; NULL: it need not */
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
     _Atomic uint32_t columns; /* above every column id written since */

@@ -7,6 +7,7 @@
 #include "engine/rados/jobs.h"
 #include "engine/rados/move.h"
 #include "engine/rados/read.h"
+#include "engine/rados/table.h"
 
 enum {
     REPLAY_EVERY_US = 10000000,
@@ -22,8 +23,14 @@ static void run_split(struct rados *s, struct shard *sh) {
 
 static void run_job(struct rados *s, struct rados_job *job) {
     struct err e = {0};
-    if (job->shard) run_split(s, job->shard);
-    else if (read_fold(s, slice_of(job->key, job->n), &e) < 0) log_warn("a row's operands were not folded: %s", e.text);
+    switch (job->kind) {
+    case RADOS_SPLIT: run_split(s, job->shard); break;
+    case RADOS_FOLD:
+        if (read_fold(s, slice_of(job->key, job->n), &e) < 0)
+            log_warn("a row's operands were not folded: %s", e.text);
+        break;
+    case RADOS_FORGET: table_forget(s, job->table); break;
+    }
     free(job);
 }
 

@@ -5,33 +5,51 @@
 
 enum { JOBS_MAX = 1024 /* further folds are left to later readers */ };
 
-static int queue_job(struct rados *s, struct shard *sh, struct slice key) {
-    struct rados_job *job = malloc(sizeof(*job) + key.n), *other;
-    size_t n = 0;
-    if (!job) return -1;
-    *job = (struct rados_job){.shard = sh, .n = key.n};
-    if (key.n) memcpy(job->key, key.p, key.n);
-    pthread_mutex_lock(&s->lock);
-    for (other = s->jobs; other; other = other->next, n++)
-        if (!sh && !other->shard && slice_eq(slice_of(other->key, other->n), key)) break;
-    bool queued = !other && (sh || n < JOBS_MAX);
-    if (queued) {
-        *s->last_job = job;
-        s->last_job = &job->next;
-        pthread_cond_signal(&s->more);
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (!queued) free(job);
-    return queued ? 0 : -1;
+/* With the lock. */
+static void queue_job(struct rados *s, struct rados_job *job) {
+    *s->last_job = job;
+    s->last_job = &job->next;
+    pthread_cond_signal(&s->more);
 }
 
+/* Without memory for the job it is left out; the next write to the shard asks for the split again. */
 void jobs_add_split(struct rados *s, struct shard *sh) {
     if (atomic_exchange(&sh->will_split, true)) return;
-    if (queue_job(s, sh, slice_of("", 0)) < 0) atomic_store(&sh->will_split, false);
+    struct rados_job *job = malloc(sizeof(*job));
+    if (!job) {
+        atomic_store(&sh->will_split, false);
+        return;
+    }
+    *job = (struct rados_job){.kind = RADOS_SPLIT, .shard = sh};
+    pthread_mutex_lock(&s->lock);
+    queue_job(s, job);
+    pthread_mutex_unlock(&s->lock);
 }
 
+/* A fold that is left out is asked for again by a later reader. */
 void jobs_add_fold(struct rados *s, struct slice record_key) {
-    if (queue_job(s, NULL, record_key) < 0) return; /* a later reader asks again */
+    struct rados_job *job = malloc(sizeof(*job) + record_key.n), *other;
+    size_t n = 0;
+    if (!job) return;
+    *job = (struct rados_job){.kind = RADOS_FOLD, .n = record_key.n};
+    memcpy(job->key, record_key.p, record_key.n);
+    pthread_mutex_lock(&s->lock);
+    for (other = s->jobs; other; other = other->next, n++)
+        if (other->kind == RADOS_FOLD && slice_eq(slice_of(other->key, other->n), record_key)) break;
+    bool queued = !other && n < JOBS_MAX;
+    if (queued) queue_job(s, job);
+    pthread_mutex_unlock(&s->lock);
+    if (!queued) free(job);
+}
+
+/* Without memory for the job the table stays in memory until the store is closed. */
+void jobs_add_forget(struct rados *s, uint32_t table) {
+    struct rados_job *job = malloc(sizeof(*job));
+    if (!job) return;
+    *job = (struct rados_job){.kind = RADOS_FORGET, .table = table};
+    pthread_mutex_lock(&s->lock);
+    queue_job(s, job);
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) {

@@ -6,7 +6,9 @@
 
 struct rados_job {
     struct rados_job *next;
-    struct shard *shard; /* to split; NULL: a fold */
+    enum rados_job_kind { RADOS_SPLIT, RADOS_FOLD, RADOS_FORGET } kind;
+    struct shard *shard; /* to split */
+    uint32_t table;      /* to forget */
     size_t n;
     uint8_t key[]; /* of the record to fold */
 };
@@ -17,6 +19,8 @@ void jobs_fini(struct rados *s); /* drops what is queued: others may do it again
 void jobs_add_split(struct rados *s, struct shard *sh);
 /* Queues the fold of a record. */
 void jobs_add_fold(struct rados *s, struct slice record_key);
+/* Queues the end of what is in memory of a table. */
+void jobs_add_forget(struct rados *s, uint32_t table);
 /* The next job, which the caller frees; NULL: none came in time. False: jobs_end was called. */
 bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) MUST_CHECK;
 void jobs_end(struct rados *s);

@@ -7,6 +7,7 @@ struct rados *rados_open(const struct rados_options *o, struct err *e) {
     struct rados *s = calloc(1, sizeof(*s));
     if (!s) return err_null(err_nomem(e));
     s->o = *o;
+    pthread_mutex_init(&s->drop_lock, NULL);
     if (!s->o.split_keys) s->o.split_keys = RADOS_SPLIT_KEYS;
     if (!s->o.split_bytes) s->o.split_bytes = RADOS_SPLIT_BYTES;
     if (!s->o.max_keys) s->o.max_keys = RADOS_MAX_KEYS;
@@ -21,6 +22,7 @@ struct rados *rados_open(const struct rados_options *o, struct err *e) {
 fini_shards:
     shard_map_fini(&s->shards);
 free_store:
+    pthread_mutex_destroy(&s->drop_lock);
     free(s);
     return NULL;
 }
@@ -29,5 +31,6 @@ void rados_close(struct rados *s) {
     background_stop(s);
     pool_close(&s->pool);
     shard_map_fini(&s->shards);
+    pthread_mutex_destroy(&s->drop_lock);
     free(s);
 }

@@ -34,6 +34,7 @@ struct rados {
     pthread_cond_t more;
     struct rados_job *jobs, **last_job;
     bool ends;
+    pthread_mutex_t drop_lock; /* held while a table is dropped or forgotten */
     struct named_watch *watch; /* NULL: none */
     _Atomic uint64_t n_operations, n_groups, n_splits, n_folds, n_moves; /* written, since it was opened */
 };

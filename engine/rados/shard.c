@@ -210,3 +210,19 @@ void shard_map_forget(struct shard_map *m, uint32_t table) {
             }
     pthread_rwlock_unlock(&m->lock);
 }
+
+void shard_map_evict(struct shard_map *m, uint32_t table) {
+    pthread_rwlock_wrlock(&m->lock);
+    for (size_t i = 0; i < m->n_chains; i++)
+        for (struct shard **at = &m->chains[i], *s; (s = *at);) {
+            if (s->id.table != table) {
+                at = &s->next;
+                continue;
+            }
+            assert(!s->busy && !s->first); /* Q21 */
+            *at = s->next;
+            shard_free(s);
+            m->n--;
+        }
+    pthread_rwlock_unlock(&m->lock);
+}

@@ -12,6 +12,10 @@
  * Q3. Every write to a shard compares the state with "open" in its own operation. The state of an
  * object goes from copied to open to frozen to split and never back.
  *
+ * Q21. A shard stays in memory as long as its table. The store's own thread frees it, behind the jobs
+ *      that were queued before, when the table was freed and its last batch, view and cursor are gone.
+ *      So no thread holds a pointer to it, and no operation on it is under way.
+ *
  * Each store that writes to a shard has a writer's number there, and alone writes that writer's
  * counters, in the operation that they count: what the writer added in sum, and the sequence of its
  * last operand. The counters of all writers, read with the first keys of a partition, name a moment:
@@ -110,7 +114,7 @@ struct shard_map {
 
 int shard_map_init(struct shard_map *m) MUST_CHECK;
 void shard_map_fini(struct shard_map *m);
-/* The shard with that id, which is added when it is new. It stays until the map ends. NULL: no
+/* The shard with that id, which is added when it is new. It stays until its table is evicted. NULL: no
  * memory. Any thread. */
 struct shard *shard_map_get(struct shard_map *m, const struct shard_id *id) MUST_CHECK;
 /* The smallest known shard of a table that holds the position. NULL: no memory. */
@@ -119,3 +123,5 @@ struct shard *shard_map_find(struct shard_map *m, uint32_t table, uint64_t posit
 void shard_map_sum(struct shard_map *m, uint64_t *shards, uint64_t *keys, uint64_t *bytes);
 /* Forgets which shards of a table are split: it was dropped, or its objects are not as remembered. */
 void shard_map_forget(struct shard_map *m, uint32_t table);
+/* Frees the shards of a table (Q21). */
+void shard_map_evict(struct shard_map *m, uint32_t table);

@@ -3,6 +3,7 @@
 
 #include "engine/rados/batchlog.h"
 #include "engine/rados/iter.h"
+#include "engine/rados/jobs.h"
 #include "engine/rados/named.h"
 #include "engine/rados/read.h"
 #include "engine/rados/reclaim.h"
@@ -120,6 +121,8 @@ static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err 
 
 static int drop(struct store *s, uint32_t table, struct err *e) { return table_drop(rados_of(s), table, e); }
 
+static void forget(struct store *s, uint32_t table) { jobs_add_forget(rados_of(s), table); }
+
 static int reclaim(struct store *s, const struct store_reclaim *r, struct err *e) {
     return reclaim_table(rados_of(s), r, e);
 }
@@ -168,6 +171,7 @@ static const struct store_ops rados_ops = {
     .each_stored = each_stored,
     .drop = drop,
     .close = close_store,
+    .forget = forget,
     .reclaim = reclaim,
     .meta_watch = meta_watch,
     .ailing = ailing,

@@ -60,7 +60,7 @@ static int remove_orphan(void *arg, const char *name) {
     return table_of(name, &table) == 0 && table == o->table ? remove_object(o->s, name) : 0;
 }
 
-int table_drop(struct rados *s, uint32_t table, struct err *e) {
+static int drop_objects(struct rados *s, uint32_t table, struct err *e) {
     struct shard_id root = {.table = table};
     struct arena a;
     struct shard_head head;
@@ -75,6 +75,19 @@ int table_drop(struct rados *s, uint32_t table, struct err *e) {
     else if (rc == 0) rc = each_shard(s, &root, true, remove_shard, s);
     shard_map_forget(&s->shards, table);
     return rc < 0 ? pool_error(e, rc, POOL_WRITES, sh->name) : 0;
+}
+
+int table_drop(struct rados *s, uint32_t table, struct err *e) {
+    pthread_mutex_lock(&s->drop_lock);
+    int rc = drop_objects(s, table, e);
+    pthread_mutex_unlock(&s->drop_lock);
+    return rc;
+}
+
+void table_forget(struct rados *s, uint32_t table) {
+    pthread_mutex_lock(&s->drop_lock);
+    shard_map_evict(&s->shards, table);
+    pthread_mutex_unlock(&s->drop_lock);
 }
 
 struct size {

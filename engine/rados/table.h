@@ -7,6 +7,8 @@
  * finds the rest when it runs again. A write meanwhile or later fails (Q6 in head.h), and the id
  * cannot be used again. Blocking, long. */
 int table_drop(struct rados *s, uint32_t table, struct err *e) MUST_CHECK;
+/* Frees what is in memory of a table that was freed (Q21 in shard.h). Called by the store's thread. */
+void table_forget(struct rados *s, uint32_t table);
 /* Keys and bytes of a table, as its shards and pieces count them. */
 int table_size(struct rados *s, uint32_t table, uint64_t *keys, uint64_t *bytes, struct err *e) MUST_CHECK;
 /* Calls fn for each table that has an object, in ascending order; fn returns 0 to go on, -1 to stop

@@ -144,6 +144,26 @@ static void note_failures(struct ddl *d, const struct before *b) {
     }
 }
 
+static int by_storage(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Rows whose last record is gone were freed by another server: this server's engine forgets their table. */
+static void forget_freed(struct ddl *d, const struct before *b) {
+    const struct objects *o = d->objects;
+    uint32_t *ids = calloc(o->n_entries + 1, sizeof(*ids)), n = 0;
+    for (uint32_t i = 0; ids && i < o->n_entries; i++)
+        if (o->entries[i]->kind->has_rows) ids[n++] = o->entries[i]->storage;
+    if (n) qsort(ids, n, sizeof(*ids), by_storage);
+    for (uint32_t i = 0; ids && i < b->n; i++) {
+        const struct entry *old = b->entries[i];
+        if (old->kind->has_rows && !bsearch(&old->storage, ids, n, sizeof(*ids), by_storage))
+            eng_table_forget(o->eng, old->storage);
+    }
+    free(ids);
+}
+
 static bool is_seen(const struct entry *x) {
     return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x);
 }
@@ -200,6 +220,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
     }
     set_shapes(d, &b, read == read_objects);
     if (!rc) note_failures(d, &b);
+    if (!rc && read == read_objects && !o->n_set_aside) forget_freed(d, &b); /* a record set aside may name rows */
     if (!rc) rc = notices_reserve(o, tell_all(d, &b, false), e);
     if (!rc) rc = objects_publish(o, e);
     if (!rc) (void)tell_all(d, &b, true);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -240,6 +241,44 @@ static void write_some(struct pair *p, size_t n) {
     }
 }
 
+static size_t n_shards(struct eng *eng) {
+    struct shard_map *m = &pair_store(eng)->shards;
+    pthread_rwlock_rdlock(&m->lock);
+    size_t n = m->n;
+    pthread_rwlock_unlock(&m->lock);
+    return n;
+}
+
+static void await_no_shards(struct eng *eng) {
+    enum { HANG_S = 120, EACH_US = 1000 };
+    for (int i = 0; n_shards(eng) && i < HANG_S * 1000000 / EACH_US; i++) usleep(EACH_US);
+    assert_int_equal(n_shards(eng), 0);
+}
+
+/* One engine frees the table. The other forgets it, when the last batch that has a write to it is gone. */
+static void test_shards_of_a_table_that_is_freed_leave_the_memory(void **state) {
+    struct pair *p = *state;
+    struct eng_part part = pair_part(p, 1);
+    struct eng_batch *held = eng_batch_new(p->other);
+    struct buf text;
+    write_some(p, 300);
+    assert_true(n_shards(p->rados) > 0 && n_shards(p->other) > 0);
+    assert_int_equal(eng_batch_delete_partition(held, &part, p->now, 1, NULL, &p->e), 0);
+    assert_int_equal(eng_table_drop(p->rados, p->table, &p->e), 0);
+    await_no_shards(p->rados);
+    eng_table_forget(p->other, p->table);
+    assert_true(n_shards(p->other) > 0);
+    eng_batch_free(held);
+    await_no_shards(p->other);
+    buf_init(&text, 0);
+    for (int i = 1; i < 3; i++) {
+        pair_scan(p, pair_engine(p, i), NULL, NULL, false, &text);
+        assert_int_equal(text.n, 0);
+        assert_int_equal(n_shards(pair_engine(p, i)), 0);
+    }
+    buf_fini(&text);
+}
+
 static void test_damage_of_a_shard_is_found(void **state) {
     struct pair *p = *state;
     struct shard sh = {.id = {.table = p->table}};
@@ -367,6 +406,7 @@ int main(void) {
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_partition_is_read_downwards, setup_large, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_shards_of_a_table_that_is_freed_leave_the_memory, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_damage_of_a_shard_is_found, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_halves_and_wholes_that_do_not_fit_are_found, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_nothing_is_found_beside_writers, setup, pair_teardown),

@@ -711,9 +711,18 @@ static void test_what_another_server_on_the_store_changes_is_seen(void **state) 
     assert_true(has_column(a, "ks", "t", "added"));
     assert_string_equal(status_of(a, "ks", "u"), "ACTIVE");
     assert_int_not_equal(storage_of(a, "ks", "u"), storage_of(a, "ks", "t"));
+    struct slice key = slice_str("p");
+    struct eng_part part = {.table = storage_of(b, "ks", "t"), .token = murmur3_token(key), .key = key};
+    struct eng_batch *late = eng_batch_new(b->eng);
     assert_int_equal(drop_table(a, "ks", "t"), 1);
     advance(b, 0);
     assert_string_equal(status_of(b, "ks", "t"), "");
+    wait_until_freed(a);
+    advance(b, 0);
+    /* b's engine has forgotten the table */
+    assert_int_equal(eng_batch_delete_partition(late, &part, 0, 1, NULL, &b->err), -1);
+    err_clear(&b->err);
+    eng_batch_free(late);
     assert_int_equal(b->changes[b->n_changes - 2].kind, CHANGE_DROPPED);
     assert_int_equal(b->changes[b->n_changes - 1].kind, CHANGE_GONE);
     catalog_close(a->catalog);
