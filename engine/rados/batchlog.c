@@ -231,7 +231,7 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     arena_init(&a, CHUNK, 0);
     omap_read_add(&r, "", "", OMAP_READ_MAX); /* the rest is for the next call */
     int rc = omap_read_run(&r, OBJECT);
-    if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
     omap_read_fini(&r);
     if (rc < 0 && rc != -ENOENT) rc = pool_error(e, rc, POOL_READS, OBJECT);
     else rc = replay_old(s, &pairs, until, &a, n, e);
@@ -248,7 +248,7 @@ int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) {
     arena_init(&a, CHUNK, 0);
     omap_read_add(&r, "", "", 1);
     int rc = omap_read_run(&r, OBJECT);
-    if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
     omap_read_fini(&r);
     if (rc == 0 && pairs.n && pairs.items[0].key.n >= OMAP_SEQUENCE_DIGITS)
         *us = (int64_t)omap_number_read(slice_of(pairs.items[0].key.p, OMAP_SEQUENCE_DIGITS));

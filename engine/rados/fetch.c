@@ -15,9 +15,9 @@ int fetch_object(struct rados *s, const char *name, const struct fetch_part *par
     for (size_t i = 0; i < n; i++) omap_read_add(&r, parts[i].start_after, parts[i].prefix, parts[i].max);
     for (size_t i = 0; i < n; i++) out->pairs[i].n = 0;
     int rc = omap_read_run(&r, name);
-    if (rc == 0 && omap_read_take(&r, 0, a, &head) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, a, &head);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (omap_read_take(&r, (uint32_t)i + 1, a, &out->pairs[i]) < 0) rc = -ENOMEM;
+        rc = omap_read_take(&r, (uint32_t)i + 1, a, &out->pairs[i]);
         out->more[i] = r.parts[i + 1].more;
     }
     omap_read_fini(&r);
@@ -47,10 +47,10 @@ int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch
             fetched_fini(out);
             return rc;
         }
-        if (rc < 0) return rc;
         out->shard = sh;
+        if (rc < 0) return rc;
         if (out->head.state == SHARD_OPEN || out->head.state == SHARD_FROZEN) return 0;
-        if (out->head.state != SHARD_SPLIT) return -EBADMSG;
+        if (out->head.state != SHARD_SPLIT || sh->id.depth == SHARD_DEPTH_MAX) return -EBADMSG;
         atomic_store(&sh->split, true);
     }
 }

@@ -18,7 +18,7 @@ struct fetch_part {
 };
 
 struct fetched {
-    struct shard *shard;    /* NULL: the table has no object there, and nothing was found */
+    struct shard *shard;    /* after an error, too; NULL: the table has no object there, and nothing was found */
     struct shard_head head;
     struct omap_pairs pairs[FETCH_PARTS];
     bool more[FETCH_PARTS];

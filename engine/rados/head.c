@@ -29,7 +29,7 @@ int head_was_dropped(struct rados *s, uint32_t table, struct arena *a) {
     if (buf_failed(&key)) return -ENOMEM;
     omap_read_add(&r, "", (const char *)key.p, 1); /* all keys have as many digits */
     int rc = omap_read_run(&r, DROPPED);
-    if (rc == 0 && omap_read_take(&r, 0, a, &found) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, a, &found);
     if (rc == 0) rc = found.n > 0;
     omap_read_fini(&r);
     omap_pairs_fini(&found);
@@ -42,7 +42,7 @@ static int read_once(struct rados *s, const struct shard *sh, struct arena *a, s
     struct omap_pairs pairs = {0};
     omap_read_add(&r, "", SHARD_HEAD_PREFIX, OMAP_READ_MAX);
     int rc = omap_read_run(&r, sh->name);
-    if (rc == 0 && omap_read_take(&r, 0, a, &pairs) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, a, &pairs);
     omap_read_fini(&r);
     if (rc == 0 && shard_head_read(&pairs, a, head) < 0) rc = -EBADMSG;
     omap_pairs_fini(&pairs);

@@ -69,7 +69,8 @@ static int read_page(struct rados *s, const char *start, const char *prefix, str
     omap_read_add(&r, start, prefix, OMAP_READ_MAX);
     omap_read_add(&r, "", GENERATION, 1);
     int rc = omap_read_run(&r, OBJECT);
-    if (rc == 0 && (omap_read_take(&r, 0, a, pairs) < 0 || omap_read_take(&r, 1, a, &own) < 0)) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, a, pairs);
+    if (rc == 0) rc = omap_read_take(&r, 1, a, &own);
     *more = rc == 0 && r.parts[0].more && pairs->n;
     *generation = own.n ? own.items[0].value : slice_of("", 0);
     omap_read_fini(&r);

@@ -1,6 +1,8 @@
 #include "engine/rados/omap_key.h"
 
-enum { TABLE_BYTES = 4 }; /* of a record key, which are not in an object's keys */
+#include "engine/rows/key.h"
+
+enum { TABLE_BYTES = ENGI_KEY_TOKEN }; /* of a record key, which are not in an object's keys */
 
 void omap_key_escape(struct buf *out, struct slice bytes) {
     uint8_t *to = buf_reserve(out, 2 * bytes.n);
@@ -72,10 +74,19 @@ struct slice omap_key_record_part(struct slice key) {
     return slice_of(key.p, i < key.n ? i + 1 : key.n);
 }
 
+/* Whether a record's key, without its table, has a whole partition prefix and a kind behind it. */
+static bool has_kind(struct slice record) {
+    const size_t n = ENGI_KEY_PREFIX_MIN - TABLE_BYTES, length = ENGI_KEY_LENGTH - TABLE_BYTES;
+    size_t kind = record.n < n ? record.n : n + load_u16(record.p + length);
+    return kind < record.n && record.p[kind] < ENGI_PAST;
+}
+
 int omap_key_record(struct slice key, struct buf *record) {
     struct slice part = omap_key_record_part(key);
+    size_t from = record->n;
     if (!part.n || part.p[part.n - 1] != OMAP_KEY_END) return -1;
-    return omap_key_unescape(slice_of(part.p, part.n - 1), record);
+    if (omap_key_unescape(slice_of(part.p, part.n - 1), record) < 0) return -1;
+    return has_kind(slice_of(record->p + from, record->n - from)) ? 0 : -1;
 }
 
 int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) {

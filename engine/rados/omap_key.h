@@ -47,7 +47,8 @@ int omap_key_unescape(struct slice escaped, struct buf *out) MUST_CHECK;
 void omap_key_number(struct buf *out, uint64_t v, unsigned digits);
 void omap_key_operand(struct buf *out, const struct omap_operand_id *id);
 uint64_t omap_number_read(struct slice digits);
-/* Splits the key of an operand: the record's key goes to record, unescaped. -1: damaged. */
+/* Splits the key of an operand: the record's key goes to record, unescaped. It has a partition's prefix and
+ * a kind. -1: damaged. */
 int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) MUST_CHECK;
 /* Appends the record's key, or of a partition's own key the one that a record of kind 0 would have. */
 int omap_key_record(struct slice key, struct buf *record) MUST_CHECK;

@@ -149,8 +149,10 @@ int omap_read_take(struct omap_read *r, uint32_t part, struct arena *a, struct o
     size_t key_n, value_n;
     assert(r->ran); /* Q2 */
     while (r->pool->lib->omap_get_next2(r->parts[part].iter, &key, &value, &key_n, &value_n) == 0 && key) {
+        /* A key is the start of the next read, as a C string: one with a NUL byte would be read for ever. */
+        if (!key_n || !value_n || memchr(key, 0, key_n)) return -EBADMSG;
         struct slice k = arena_dup(a, slice_of(key, key_n)), v = arena_dup(a, slice_of(value, value_n));
-        if (!k.p || !v.p || pairs_add(to, k, v) < 0) return -1;
+        if (!k.p || !v.p || pairs_add(to, k, v) < 0) return -ENOMEM;
     }
     return 0;
 }

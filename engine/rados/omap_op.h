@@ -70,7 +70,8 @@ struct omap_read {
 void omap_read_add(struct omap_read *r, const char *start_after, const char *prefix, uint64_t max);
 /* 0, or a negative error number; -ENOENT: there is no object. */
 int omap_read_run(struct omap_read *r, const char *object) MUST_CHECK;
-/* Appends what a part returned, copied to the arena. -1: no memory. */
+/* Appends what a part returned, copied to the arena. 0, -ENOMEM; -EBADMSG: no key is empty or has a NUL
+ * byte, and no value is empty (Q4), so the object is damaged. */
 int omap_read_take(struct omap_read *r, uint32_t part, struct arena *a, struct omap_pairs *to) MUST_CHECK;
 void omap_read_fini(struct omap_read *r);
 

@@ -38,6 +38,7 @@ int pieces_read(struct slice value, struct arena *a, struct pieces *out) {
         struct piece *p = &out->items[out->n++];
         p->number = rd_u64(&r);
         p->first = rd_bytes(&r, rd_u32(&r));
+        if (out->n > 1 ? slice_cmp(p[-1].first, p->first) >= 0 : p->first.n > 0) return -1;
     }
     return r.bad || rd_left(&r) ? -1 : 0;
 }
@@ -179,7 +180,7 @@ int pieces_each(struct rados *s, const struct shard *sh, piece_fn fn, void *arg)
         if (buf_failed(&start)) rc = -ENOMEM;
         else omap_read_add(&r, (const char *)start.p, "", OMAP_READ_MAX);
         if (rc == 0) rc = omap_read_run(&r, sh->name);
-        if (rc == 0 && omap_read_take(&r, 0, &a, &pairs) < 0) rc = -ENOMEM;
+        if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
         more = rc == 0 && r.parts[0].more && pairs.n;
         omap_read_fini(&r);
         for (size_t i = 0; rc == 0 && i < pairs.n; i++) {

@@ -104,5 +104,8 @@ int pool_error(struct err *e, int rc, enum pool_use use, const char *object) {
         return err_set(e, use == POOL_READS ? ERR_READ_TIMEOUT : ERR_WRITE_TIMEOUT,
                        "the Ceph cluster did not answer a %s in time (object %s)", what, object);
     if (rc == -ENOMEM) return err_nomem(e);
+    if (rc == -EBADMSG)
+        return err_set(e, ERR_SERVER, "object %s of the Ceph pool is damaged, or a piece of it; tally verify names the "
+                       "records", object);
     return err_set(e, ERR_SERVER, "Ceph refused a %s of object %s: %s", what, object, strerror(-rc));
 }

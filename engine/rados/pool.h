@@ -46,5 +46,5 @@ typedef int (*pool_object_fn)(void *arg, const char *name);
 int pool_each_object(const struct pool *p, pool_object_fn fn, void *arg) MUST_CHECK;
 
 /* Fills e for a negative result of librados and returns -1. ERR_READ_TIMEOUT or ERR_WRITE_TIMEOUT
- * after -ETIMEDOUT, else ERR_SERVER. */
+ * after -ETIMEDOUT, else ERR_SERVER. -EBADMSG: the object holds what no server has written. */
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) COLD;

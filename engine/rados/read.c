@@ -109,8 +109,9 @@ static int read(struct rados *s, struct slice prefix, const struct slice *keys, 
     int rc = parts_make(parts, prefix, keys, n, a);
     if (rc == 0) rc = read_parts(s, prefix, parts, n + PART_KEYS, adds_pieces, a, &f);
     if (rc == 0) rc = take_result(s, load_u32(prefix.p), &f, n, a, out);
+    const char *object = f.shard ? f.shard->name : "of rows";
     fetched_fini(&f);
-    return rc < 0 ? pool_error(e, rc, POOL_READS, "of rows") : 0;
+    return rc < 0 ? pool_error(e, rc, POOL_READS, object) : 0;
 }
 
 int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,

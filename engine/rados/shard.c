@@ -15,14 +15,15 @@ void shard_name(const struct shard_id *id, char out[SHARD_NAME]) {
 int shard_name_read(const char *name, struct shard_id *id) {
     unsigned depth;
     char again[SHARD_NAME];
-    if (sscanf(name, "rows.%8" SCNx32 ".%2u.%16" SCNx64, &id->table, &depth, &id->bits) != 3 || depth > 64) return -1;
+    if (sscanf(name, "rows.%8" SCNx32 ".%2u.%16" SCNx64, &id->table, &depth, &id->bits) != 3) return -1;
+    if (depth > SHARD_DEPTH_MAX) return -1;
     id->depth = (uint8_t)depth;
     shard_name(id, again);
     return strcmp(again, name) == 0 ? 0 : -1;
 }
 
 struct shard_id shard_half(const struct shard_id *id, unsigned bit) {
-    assert(id->depth < 64);
+    assert(id->depth < SHARD_DEPTH_MAX);
     struct shard_id half = {.table = id->table, .depth = (uint8_t)(id->depth + 1), .bits = id->bits};
     if (bit) half.bits |= (uint64_t)1 << (63 - id->depth);
     return half;

@@ -33,11 +33,11 @@
 
 struct shard_id {
     uint32_t table;
-    uint8_t depth; /* number of bits */
+    uint8_t depth; /* number of bits, at most SHARD_DEPTH_MAX */
     uint64_t bits; /* the first bits of its tokens, sign flipped; the others are 0 */
 };
 
-enum { SHARD_NAME = 40 };
+enum { SHARD_NAME = 40, SHARD_DEPTH_MAX = 64 };
 /* "rows.00000010.02.c000000000000000" */
 void shard_name(const struct shard_id *id, char out[SHARD_NAME]);
 int shard_name_read(const char *name, struct shard_id *id) MUST_CHECK; /* -1: it is no shard's */

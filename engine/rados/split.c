@@ -34,7 +34,7 @@ static int read_page(struct rados *s, const struct shard *sh, const char *start,
     pairs->n = 0;
     omap_read_add(&r, start, "", OMAP_READ_MAX);
     int rc = omap_read_run(&r, sh->name);
-    if (rc == 0 && omap_read_take(&r, 0, a, pairs) < 0) rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, a, pairs);
     *more = rc == 0 && r.parts[0].more;
     omap_read_fini(&r);
     if (rc < 0) return rc;
@@ -112,7 +112,7 @@ static int survey_page(void *arg, const struct page *page) {
 
 /* Whether the shard has enough records beside those of its largest partition. */
 static bool is_worth_it(const struct rados *s, const struct shard *sh, const struct survey *v) {
-    if (sh->id.depth == 64) return false;
+    if (sh->id.depth == SHARD_DEPTH_MAX) return false;
     if ((v->records - v->largest) * 4 >= v->records && v->records * 2 > s->o.split_keys) return true;
     return v->largest * 2 < v->records && v->records > 1 && v->stored < s->o.split_keys; /* bytes */
 }

@@ -18,7 +18,8 @@ static int each_shard(struct rados *s, const struct shard_id *id, bool begun, sh
     if (!sh) return -ENOMEM;
     arena_init(&a, 1 << 10, 0);
     int rc = head_read(s, sh, false, &a, &head);
-    bool has_halves = rc == 0 && id->depth < 64 && (head.state == SHARD_SPLIT || (begun && head.state != SHARD_OPEN));
+    bool has_halves = rc == 0 && id->depth < SHARD_DEPTH_MAX &&
+                      (head.state == SHARD_SPLIT || (begun && head.state != SHARD_OPEN));
     for (unsigned i = 0; rc == 0 && has_halves && i < 2; i++) {
         struct shard_id half = shard_half(id, i);
         rc = each_shard(s, &half, begun, fn, arg);

@@ -106,8 +106,8 @@ static int read_page(struct verify *v, const char *name, const char *start, stru
     omap_read_add(&r, "", SHARD_HEAD_PREFIX, OMAP_READ_MAX);
     omap_read_add(&r, start, "", OMAP_READ_MAX);
     int rc = omap_read_run(&r, name);
-    if (rc == 0 && (omap_read_take(&r, 0, &v->arena, head) < 0 || omap_read_take(&r, 1, &v->arena, page) < 0))
-        rc = -ENOMEM;
+    if (rc == 0) rc = omap_read_take(&r, 0, &v->arena, head);
+    if (rc == 0) rc = omap_read_take(&r, 1, &v->arena, page);
     *more = rc == 0 && r.parts[1].more && page->n;
     omap_read_fini(&r);
     return rc;

@@ -8,7 +8,7 @@
 
 #include "engine/rados/omap_key.h"
 
-enum { KEYS = 3000, KEY_MAX = 12 };
+enum { KEYS = 3000, KEY_LENGTH = 8, KEY_MIN = KEY_LENGTH + 2 + 1, KEY_MAX = KEY_MIN + 8 };
 
 struct key {
     uint8_t bytes[KEY_MAX];
@@ -20,10 +20,14 @@ static struct slice slice_of_key(const struct key *k) { return slice_of(k->bytes
 
 static int by_bytes(const void *a, const void *b) { return slice_cmp(slice_of_key(a), slice_of_key(b)); }
 
-/* Bytes near those that are escaped, and others. */
+/* A record's key: a token, a partition key, a kind and a clustering key. Bytes near those that are escaped, and
+ * others. */
 static void random_key(struct key *k) {
-    k->n = (size_t)(rand() % KEY_MAX);
+    size_t n_key = (size_t)(rand() % 3);
+    k->n = KEY_MIN + n_key + (size_t)(rand() % 6);
     for (size_t i = 0; i < k->n; i++) k->bytes[i] = (uint8_t)(rand() % 4 ? rand() % 5 : rand());
+    store_u16(k->bytes + KEY_LENGTH, (uint16_t)n_key);
+    k->bytes[KEY_LENGTH + 2 + n_key] = (uint8_t)(rand() % 5);
 }
 
 static void encode(struct key *k, const struct omap_operand_id *id) {
@@ -92,13 +96,18 @@ static void test_operands_of_a_record_sort_by_age(void **state) {
 static void test_damaged_keys_are_refused(void **state) {
     (void)state;
     struct omap_operand_id id = {.kind = OMAP_APPENDED, .sequence = 5, .oldest = 5, .writer = 6};
-    struct key k = {.bytes = {1, 2, 3}, .n = 3};
+    struct key k = {.bytes = {[KEY_MIN - 1] = 4, 1, 2}, .n = KEY_MIN + 2};
     struct buf record;
     buf_init(&record, 0);
     encode(&k, &id);
     for (size_t n = 0; n < k.encoded.n; n++)
         assert_int_equal(omap_key_read(slice_of(k.encoded.p, n), &record, &id), -1);
     buf_fini(&k.encoded);
+    for (k.n = 0; k.n < KEY_MIN; k.n++) { /* no whole prefix, or no kind behind it */
+        encode(&k, &id);
+        assert_int_equal(omap_key_read(buf_slice(&k.encoded), &record, &id), -1);
+        buf_fini(&k.encoded);
+    }
     buf_fini(&record);
 }
 
