@@ -33,6 +33,7 @@ struct membership {
     struct observed *others; /* in the order of their host ids, which is that of the records */
     struct observed **at;    /* where the record that is read next belongs */
     struct buf found, lease; /* this server's record and the lease as they were read last; empty: there is none */
+    struct buf damaged_key, damaged; /* a record that this round could not decode; empty: there is none */
     bool joined;             /* this server has a record, or had one */
     bool stale;              /* the record does not say what self does */
     bool changed;            /* the list is to be made anew */
@@ -210,14 +211,20 @@ static int take_own(struct membership *m, const struct member *found, struct sli
     return take_copy(&m->found, record, e);
 }
 
+/* The key of a server's record is that of its host id. */
+static bool decode(struct slice key, struct slice value, struct member *out) {
+    char own[KEY_SIZE];
+    if (!member_decode(value, out)) return false;
+    key_of(out->host_id, own);
+    return slice_is(key, own);
+}
+
 static int take_record(void *arg, struct slice key, struct slice value, struct err *e) {
     struct membership *m = arg;
     struct member found;
     if (slice_is(key, lease_key)) return take_copy(&m->lease, value, e);
-    if (!member_decode(value, &found)) {
-        log_debug("membership: the record %.*s is damaged", SLICE_FMT(key));
-        return 0;
-    }
+    if (!decode(key, value, &found))
+        return take_copy(&m->damaged_key, key, e) || take_copy(&m->damaged, value, e) ? -1 : 0;
     if (compare_ids(&found, &m->self) == 0) return take_own(m, &found, value, e);
     while (*m->at && compare_ids(&(*m->at)->member, &found) < 0) m->at = &(*m->at)->next;
     struct observed *o = *m->at;
@@ -237,15 +244,28 @@ static int take_record(void *arg, struct slice key, struct slice value, struct e
     return take_copy(&o->record, value, e);
 }
 
+/* A damaged record says of no server that it is alive, and it would fail every write on the condition that its
+ * server has none. So it goes, unless it has changed; its server writes another one. */
+static void remove_damaged(struct membership *m) {
+    struct err e = {0};
+    const struct slice found = buf_slice(&m->damaged);
+    const struct eng_meta_change change = {
+        .key = buf_slice(&m->damaged_key), .deleted = true, .conditional = true, .expected = &found};
+    log_warn("membership: the record %.*s is damaged and is removed", SLICE_FMT(buf_slice(&m->damaged_key)));
+    if (eng_meta_write(m->eng, 1, &change, &e) == -1) log_warn("membership: %s", e.text);
+}
+
 static int read_records(struct membership *m, struct err *e) {
     m->at = &m->others;
     buf_clear(&m->found, SIZE_MAX);
+    buf_clear(&m->damaged_key, SIZE_MAX);
     buf_clear(&m->lease, SIZE_MAX);
     for (struct observed *o = m->others; o; o = o->next) o->is_there = false;
     int rc = eng_meta_scan(m->eng, slice_str(prefix), take_record, m, e);
     uint8_t own[LEASE_SIZE];
     lease_of(m, own);
     if (rc == 0) atomic_store(&m->holds, slice_eq(buf_slice(&m->lease), slice_of(own, sizeof(own))));
+    if (rc == 0 && m->damaged_key.n) remove_damaged(m);
     return rc;
 }
 
@@ -351,6 +371,8 @@ struct membership *membership_open(const struct membership_options *o, struct er
     *m = (struct membership){.eng = o->eng, .clock = o->clock, .self = o->self, .stale = true, .changed = true};
     buf_init(&m->found, 0);
     buf_init(&m->lease, 0);
+    buf_init(&m->damaged_key, 0);
+    buf_init(&m->damaged, 0);
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->wakes, NULL);
     atomic_store(&m->renewed_us, INT64_MIN / 2);
@@ -402,6 +424,8 @@ void membership_free(struct membership *m) {
     membership_unref(m->list);
     buf_fini(&m->found);
     buf_fini(&m->lease);
+    buf_fini(&m->damaged_key);
+    buf_fini(&m->damaged);
     pthread_cond_destroy(&m->wakes);
     pthread_mutex_destroy(&m->lock);
     free(m);

@@ -65,7 +65,7 @@ static int recode_head(struct slice in, struct arena *a, struct buf *out) {
     struct shard_counter sum = shard_sum(&head);
     (void)sum;
     buf_put_slice(out, slice_of("\2\1s\1", 4));
-    buf_put_slice(out, shard_state_value(head.state));
+    buf_u8(out, (uint8_t)head.state); /* perhaps none that a server knows */
     for (size_t i = 0; i < head.n_counters; i++) {
         buf_u8(out, 2 + OMAP_WRITER_DIGITS);
         shard_counter_key(out, head.counters[i].writer);

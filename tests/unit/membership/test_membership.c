@@ -390,6 +390,38 @@ static void test_a_record_that_is_damaged_is_no_server(void **state) {
     assert_events(w, 1, "");
 }
 
+static void damage_record(struct world *w, int i) {
+    struct member m = {.port = 9042};
+    char key[64] = "membership/of/";
+    snprintf(m.address, sizeof(m.address), "127.0.0.%d", i);
+    member_set_host_id(&m, "test");
+    for (int k = 0; k < MEMBER_ID; k++) snprintf(key + strlen(key), 3, "%02x", m.host_id[k]);
+    assert_int_equal(eng_meta_put(w->machines[1].eng, slice_str(key), slice_str("damaged"), &w->e), 0);
+}
+
+/* Of a server that runs, of one that starts, and of a leader that is gone. */
+static void test_a_damaged_record_goes_and_its_server_writes_another(void **state) {
+    struct world *w = *state;
+    start(w, 0);
+    start(w, 1);
+    go(w, 2);
+    assert_true(membership_leads(w->machines[0].membership));
+    damage_record(w, 0);
+    go(w, 5);
+    assert_int_equal(live_at(w, 1), 2);
+    assert_true(membership_leads(w->machines[0].membership));
+    kill_server(w, 0);
+    damage_record(w, 0);
+    start(w, 0);
+    go(w, 5);
+    assert_int_equal(live_at(w, 1), 2);
+    kill_server(w, 0);
+    damage_record(w, 0);
+    go(w, 10);
+    assert_int_equal(live_at(w, 1), 1);
+    assert_true(membership_leads(w->machines[1].membership));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -407,6 +439,7 @@ int main(void) {
         TEST(test_tokens_are_the_same_everywhere_and_no_two_servers_share_one),
         TEST(test_a_client_is_told_of_the_servers_that_it_can_reach),
         TEST(test_a_record_that_is_damaged_is_no_server),
+        TEST(test_a_damaged_record_goes_and_its_server_writes_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
