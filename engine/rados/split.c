@@ -312,6 +312,7 @@ static int follow(struct rados *s, struct shard *sh, bool completes, enum shard_
         rc = complete(s, sh, has_pieces);
         if (rc == 0) rc = state_of(s, sh, state, &has_pieces);
     }
+    if (rc == 0 && *state == SHARD_SPLIT && sh->id.depth == SHARD_DEPTH_MAX) return -EBADMSG;
     if (rc == 0 && *state == SHARD_SPLIT) atomic_store(&sh->split, true);
     return rc;
 }
@@ -334,6 +335,6 @@ int split_await(struct rados *s, struct shard *sh) {
         struct timespec pause = {.tv_nsec = (PAUSE_FIRST_MS << i) * 1000000L};
         if (rc == 0 && state == SHARD_FROZEN) nanosleep(&pause, NULL);
     }
-    if (rc == 0 && state == SHARD_COPIED) return -EBADMSG; /* no client looks for a half before it is open */
-    return rc;
+    /* No client looks for a half before it is open. */
+    return rc == 0 && state != SHARD_OPEN && state != SHARD_FROZEN && state != SHARD_SPLIT ? -EBADMSG : rc;
 }
