@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/bench/report.h"
 #include "tools/client/client.h"
@@ -19,6 +20,8 @@ enum { RUNS_MAX = 20, RUNS_OF_REPORT = 3, ROWS_MIN = 12000, GROWTH_MIN = 16000 }
 
 static void usage(FILE *to) {
     fputs("usage: tally-bench [options]\n"
+          "       tally-bench --store rados [options]   the workloads on servers that share a Ceph cluster; has a "
+          "--help, too\n"
           "  --tallyd PATH        the server to measure (default: tallyd beside this program)\n"
           "  --against PATH       another tallyd, measured in turns with it; prints ratios; no ceilings\n"
           "  --metering on|off, --write-size row|written   of tallyd alone: to be as an older one is, which knows "
@@ -39,6 +42,7 @@ static void usage(FILE *to) {
           "  --beside-pid PID     its process, to read its CPU time (who listens on the port, when that is on this "
           "machine)\n"
           "  --beside-name NAME   what to call it (beside)\n"
+          "  --beside-only        measure nothing else, and that without a warm-up\n"
           "  --report DIR         writes report.html (tables and plots), report.md (tables) and report.json\n"
           "  --json               results as JSON on stdout; progress stays on stderr\n"
           "Workloads: ",
@@ -74,6 +78,8 @@ static int check(const struct bench_options *o) {
     if ((o->rows && (o->rows < ROWS_MIN || o->rows > INT32_MAX)) ||
         (o->growth && (o->growth < GROWTH_MIN || o->growth > INT32_MAX)))
         return wrong("--rows must be 12000 or more, --growth 16000 or more, both below 2147483648");
+    if (o->beside_only && (!o->host || o->against))
+        return wrong("--beside-only is for --beside, and not for --against");
     return o->host && !o->pid ? wrong("there is no process to be seen behind --beside; name it with --beside-pid") : 0;
 }
 
@@ -88,6 +94,7 @@ static int parse(int argc, char **argv, struct bench_options *o) {
         {"beside", 1, NULL, 'b'},
         {"beside-pid", 1, NULL, 'p'},
         {"beside-name", 1, NULL, 'n'},
+        {"beside-only", 0, NULL, 'y'},
         {"metering", 1, NULL, 'm'},
         {"write-size", 1, NULL, 'z'},
         {"growth", 1, NULL, 'g'},
@@ -116,6 +123,7 @@ static int parse(int argc, char **argv, struct bench_options *o) {
         case 'd': o->data_dir = optarg; break;
         case 'r': o->runs = (unsigned)atoi(optarg); break;
         case 'o': o->report = optarg; break;
+        case 'y': o->beside_only = true; break;
         case 'j': o->json = true; break;
         case 'h': return usage(stdout), 1;
         case 'b':
@@ -138,7 +146,7 @@ static int make_folder(const char *dir) {
 
 static int measure(struct report *r) {
     const struct bench_options *o = r->options;
-    int rc = measure_start(o, &r->start_seconds, &r->idle_rss_kib);
+    int rc = o->beside_only ? 0 : measure_start(o, &r->start_seconds, &r->idle_rss_kib);
     for (unsigned run = 0; run < o->runs && !rc; run++) {
         if (o->runs > 1) fprintf(stderr, "run %u of %u\n", run + 1, o->runs);
         rc = measure_all(o, run & 1, r->runs[run]);
@@ -147,7 +155,23 @@ static int measure(struct report *r) {
     return rc ? -1 : 0;
 }
 
+/* The program becomes rados.py, which starts a cluster and servers and has this one measure them. */
+static int measure_rados(int argc, char **argv) {
+    const char **args = calloc((size_t)argc + 3, sizeof(*args));
+    if (!args) return 1;
+    args[0] = BENCH_PYTHON;
+    args[1] = BENCH_RADOS;
+    args[2] = "--tally-bench";
+    args[3] = argv[0];
+    for (int i = 3; i < argc; i++) args[i + 1] = argv[i];
+    execv(args[0], (char *const *)(uintptr_t)args);
+    perror(args[0]);
+    free(args);
+    return 1;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && !strcmp(argv[1], "--store") && !strcmp(argv[2], "rados")) return measure_rados(argc, argv);
     struct bench_options o = {.connections = 64, .in_flight = 16, .seconds = 5, .name = "beside"};
     struct report r = {.options = &o};
     char beside[4096];

@@ -51,6 +51,7 @@ static bool runs(const struct bench_options *o, enum target t, enum workload w, 
     unsigned wanted = workload_rows[w].config;
     if (!bench_asked(o, workload_rows[w].name) || (wanted & PAIRED && !(o->against && wanted & LOOPS4))) return false;
     if (wanted & (LARGE | HUGE) && !o->rows) return false;
+    if (o->beside_only && t != BESIDE) return false;
     if (t == BESIDE && (!o->host || wanted & TALLY_ONLY)) return false;
     if (t == AGAINST && !o->against) return false;
     if (t == DISK) return false; /* it stands beside a server's lane */
@@ -212,7 +213,7 @@ static int open_lane(const struct bench_options *o, struct lane *l, double warm_
     l->drive = drive_open(l->p, config & (FEW | EIGHT) ? FEW_CONNECTIONS : o->connections,
                           config & FEW ? 1 : o->in_flight, l->target >= TALLYD);
     progress(o, l->target, workload_rows[l->w].name);
-    if (l->drive) warm_up(l, warm_s);
+    if (l->drive && !o->beside_only) warm_up(l, warm_s);
     return l->drive ? 0 : -1;
 }
 
@@ -386,7 +387,7 @@ int measure_all(const struct bench_options *o, bool backwards, measures m) {
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
         if (measure_config(o, configs[i], backwards, m)) rc = -1;
     for (int w = 0; w < WORKLOADS && !o->against; w++) {
-        if (!(workload_rows[w].config & PAIRED)) continue;
+        if (!(workload_rows[w].config & PAIRED) || o->beside_only) continue;
         if (measure_pairs(o, (enum workload)w, backwards, m)) rc = -1;
         w++;
     }

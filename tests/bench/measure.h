@@ -30,6 +30,7 @@ struct bench_options {
     const char *report;    /* the folder of the page; NULL: none */
     unsigned connections, in_flight, runs;
     double seconds;
+    bool beside_only; /* nothing else is measured, and there is no warm-up */
     bool json;
 };
 

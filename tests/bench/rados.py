@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What several servers on one Ceph cluster do: throughput and processor time of one, two and three of them, a partition of many rows, and the stall after an OSD fails.
+"""What several servers on one Ceph cluster do: the workloads of tally-bench on one, two and three servers, a partition of many rows, and the stall after an OSD fails.
 
-    build/venv/bin/python tests/bench/rados.py [--seconds 10] [--rows 20000] [--wide 100000] [--stalls 2] [--servers 1,2,3] [--binary build/release/bin/tallyd] [--json]
+    build/release/bin/tally-bench --store rados [--seconds 5] [--workload insert,"point read"] [--servers 1,2,3] [--wide 100000] [--stalls 2]
+                                                [--rados-conf FILE --rados-pool POOL] [--tallyd PATH] [--json]
 
-Starts three OSDs with bluestore and three copies, and the servers, all on this machine. Each workload is one `tally stress` for each server, at the same time. Processor time of servers and
-OSDs is that of their processes; times of other kinds depend on what else the machine does. The stall is the longest time without an acknowledged write of eight clients, after an OSD was killed,
-and after one was paused. Exit code 1: a request failed in the workloads."""
+Starts three OSDs with bluestore and three copies, or uses the pool of a cluster on this machine that runs already; there is no stall then. Starts the servers, all on this machine. Each workload
+(workload.def) is one tally-bench for each server, at the same time, after a short one that fills and warms up. Processor time of servers and OSDs is that of their processes; times of other kinds
+depend on what else the machine does. The stall is the longest time without an acknowledged write of eight clients, after an OSD was killed, and after one was paused. Exit code 1: a request failed
+in the workloads."""
 import argparse
 import json
 import os
@@ -26,18 +28,7 @@ from tally_server import HANG, TALLYD, Server  # noqa: E402
 
 CLUSTER, SYSTEM_PYTHON, OSDS = ROOT / "tests" / "rados" / "cluster.py", "/usr/bin/python3", 3
 CLIENTS, BATCH = 8, 50
-PROFILE = """
-schema:
-  - "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-  - CREATE TABLE IF NOT EXISTS bench.rows (p int PRIMARY KEY, v text)
-load: {rows: %(rows)d, cql: "INSERT INTO bench.rows (p, v) VALUES (?, ?)", values: [sequence(0..%(last)d), text(100)]}
-statements:
-  - {weight: 1, cql: "%(cql)s", values: [%(values)s]}
-"""
-KEY = "uniform(0..%(last)d)"
-WORKLOADS = {"insert": ("INSERT INTO bench.rows (p, v) VALUES (?, ?)", KEY + ", text(100)"),
-             "point read": ("SELECT v FROM bench.rows WHERE p = ?", KEY),
-             "update if exists": ("UPDATE bench.rows SET v = ? WHERE p = ? IF EXISTS", "text(100), " + KEY)}
+CONNECTIONS, IN_FLIGHT, WARM_UP_S, STALL_ROWS = 8, 8, 0.5, 20000
 
 
 def ceph_do(*arguments):
@@ -54,7 +45,7 @@ def cpu_s(pids):
 
 
 def osd_pids(ceph):
-    return [int((ceph / "run" / f"osd.{i}.pid").read_text()) for i in range(OSDS)]
+    return [int(file.read_text()) for file in (ceph / "run").glob("osd.*.pid")]
 
 
 def session_of(server):
@@ -62,35 +53,34 @@ def session_of(server):
     return server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(load_balancing_policy=this_one, request_timeout=HANG)}).connect()
 
 
-def stress(args, server, profile, seconds, *flags):
-    command = [Path(args.binary).parent / "tally", "stress", "--server", f"{server.host}:{server.port}", "--file", profile, "--seconds", seconds, "--json", "--quiet", *flags]
-    return subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True)
+def measure(args, server, name, seconds):
+    """Begins to measure a workload on one of the servers."""
+    command = [args.tally_bench, "--beside", f"{server.host}:{server.port}", "--beside-pid", server.process.pid, "--beside-only", "--workload", name,
+               "--connections", CONNECTIONS, "--in-flight", IN_FLIGHT, "--seconds", seconds, "--json"]
+    return subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def profile_of(args, folder, name):
-    cql, values = WORKLOADS[name]
-    numbers = {"rows": args.rows, "last": args.rows - 1}
-    path = folder / f"{name.replace(' ', '_')}.yaml"
-    path.write_text(PROFILE % {**numbers, "cql": cql, "values": values % numbers})
-    return path
+def results(runs):
+    return [result for run in runs for result in json.loads(run.communicate()[0])["results"]]
 
 
-def workload(args, folder, ceph, servers, name):
-    profile, fronts = profile_of(args, folder, name), [s.process.pid for s in servers]
-    before = cpu_s(fronts), cpu_s(osd_pids(ceph))
-    runs = [stress(args, s, profile, args.seconds, "--no-load") for s in servers]
-    told = [json.loads(r.communicate()[0]) for r in runs]
-    after = cpu_s(fronts), cpu_s(osd_pids(ceph))
-    done = sum(t["requests"] for t in told)
-    return {"workload": name, "servers": len(servers), "per_second": done / args.seconds, "failed": sum(t["failed"] for t in told),
-            "server_us": 1e6 * (after[0] - before[0]) / max(done, 1), "osd_us": 1e6 * (after[1] - before[1]) / max(done, 1)}
+def workload(args, ceph, servers, name):
+    warm_ups = [results([measure(args, s, name, WARM_UP_S)]) for s in servers]
+    assert all(warm_ups), f"tally-bench has no workload '{name}' for servers that run already"
+    osds_before = cpu_s(osd_pids(ceph))
+    told = results([measure(args, s, name, args.seconds) for s in servers])
+    osds = cpu_s(osd_pids(ceph)) - osds_before
+    done = max(sum(t["requests"] for t in told), 1)
+    return {"workload": name, "servers": len(servers), "per_second": sum(t["per_second"]["median"] for t in told), "failed": sum(t["failed"] for t in told),
+            "server_us": sum(t["cpu_us"]["median"] * t["requests"] for t in told) / done, "osd_us": 1e6 * osds / done}
 
 
 def wide(args, ceph, server):
     """Rows of one partition until there are enough or the store refuses more."""
     session = session_of(server)
-    session.execute("CREATE TABLE bench.wide (p int, c int, v text, PRIMARY KEY (p, c))")
-    insert = session.prepare("BEGIN UNLOGGED BATCH " + "INSERT INTO bench.wide (p, c, v) VALUES (1, ?, ?); " * BATCH + "APPLY BATCH")
+    session.execute("CREATE KEYSPACE IF NOT EXISTS rados WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE IF NOT EXISTS rados.wide (p int, c int, v text, PRIMARY KEY (p, c))")
+    insert = session.prepare("BEGIN UNLOGGED BATCH " + "INSERT INTO rados.wide (p, c, v) VALUES (1, ?, ?); " * BATCH + "APPLY BATCH")
     began, before, rows, refused = time.monotonic(), (cpu_s([server.process.pid]), cpu_s(osd_pids(ceph))), 0, None
     while rows < args.wide and not refused:
         some = [[x for c in range(rows + i * BATCH, rows + (i + 1) * BATCH) for x in (c, "x" * 100)] for i in range(100)]
@@ -98,7 +88,7 @@ def wide(args, ceph, server):
         rows += BATCH * sum(d.success for d in done)
         refused = next((str(d.result_or_exc) for d in done if not d.success), None)
     seconds, cpu = time.monotonic() - began, (cpu_s([server.process.pid]) - before[0], cpu_s(osd_pids(ceph)) - before[1])
-    read = session.prepare("SELECT c FROM bench.wide WHERE p = 1 AND c >= ? LIMIT 100")
+    read = session.prepare("SELECT c FROM rados.wide WHERE p = 1 AND c >= ? LIMIT 100")
     before = cpu_s([server.process.pid]), cpu_s(osd_pids(ceph))
     slices = [list(session.execute(read, (i * (rows - 100) // 100,))) for i in range(100)]
     assert all(len(s) == 100 for s in slices)
@@ -110,19 +100,21 @@ def wide(args, ceph, server):
 class Writers:
     """Clients that write all the time, and the moments of what was acknowledged."""
 
-    def __init__(self, servers, rows):
-        self.sessions, self.rows, self.ends, self.moments, self.failed = [session_of(s) for s in servers], rows, False, [], 0
+    def __init__(self, servers):
+        self.sessions, self.ends, self.moments, self.failed = [session_of(s) for s in servers], False, [], 0
+        self.sessions[0].execute("CREATE KEYSPACE IF NOT EXISTS rados WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        self.sessions[0].execute("CREATE TABLE IF NOT EXISTS rados.stall (p int PRIMARY KEY, v text)")
         self.threads = [threading.Thread(target=self.write, args=(i,)) for i in range(CLIENTS)]
         for t in self.threads:
             t.start()
 
     def write(self, number):
         session, n = self.sessions[number % len(self.sessions)], number
-        insert = session.prepare("INSERT INTO bench.rows (p, v) VALUES (?, 'stall')")
+        insert = session.prepare("INSERT INTO rados.stall (p, v) VALUES (?, 'stall')")
         while not self.ends:
             n += CLIENTS
             try:
-                session.execute(insert, (n % self.rows,))
+                session.execute(insert, (n % STALL_ROWS,))
                 self.moments.append(time.monotonic())
             except Exception:  # it timed out: the stall is measured by the others
                 self.failed += 1
@@ -135,8 +127,8 @@ class Writers:
             s.cluster.shutdown()
 
 
-def stall(args, ceph, servers, how, osd):
-    writers = Writers(servers, args.rows)
+def stall(ceph, servers, how, osd):
+    writers = Writers(servers)
     time.sleep(3)
     failed_at = time.monotonic()
     ceph_do(how, ceph, osd)
@@ -150,46 +142,51 @@ def stall(args, ceph, servers, how, osd):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--rows", type=int, default=20000)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--workload", default="insert,point read,update if exists")
+    parser.add_argument("--servers", default="1,2,3")
     parser.add_argument("--wide", type=int, default=100000)
     parser.add_argument("--stalls", type=int, default=2)
-    parser.add_argument("--servers", default="1,2,3")
-    parser.add_argument("--binary", default=str(TALLYD))
+    parser.add_argument("--rados-conf", type=Path)
+    parser.add_argument("--rados-pool", default="tally")
+    parser.add_argument("--tallyd", default=str(TALLYD))
+    parser.add_argument("--tally-bench", default=str(TALLYD.with_name("tally-bench")), help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     counts = [int(n) for n in args.servers.split(",")]
     folder = Path(tempfile.mkdtemp(prefix="tally-rados-bench-"))
-    ceph, servers, result = folder / "ceph", [], {"workloads": [], "stalls": []}
+    ceph, servers, result = args.rados_conf.parent if args.rados_conf else folder / "ceph", [], {"workloads": [], "stalls": []}
 
     def say(text):
         print(text, file=sys.stderr if args.json else sys.stdout, flush=True)
 
-    ceph_do("start", ceph, "--osds", OSDS, "--store", "bluestore")
+    if not args.rados_conf:
+        ceph_do("start", ceph, "--osds", OSDS, "--store", "bluestore")
     try:
         for i in range(max(counts)):
             (folder / f"server{i}").mkdir()
-            servers.append(Server(folder / f"server{i}", "--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "tally", "--mode", "cassandra", "--ddl-delay", "none",
-                                  binary=args.binary).start())
-        stress(args, servers[0], profile_of(args, folder, "insert"), 1).communicate()
+            servers.append(Server(folder / f"server{i}", "--store", "rados", "--rados-conf", args.rados_conf or ceph / "ceph.conf", "--rados-pool", args.rados_pool, "--mode", "cassandra", "--ddl-delay", "none",
+                                  binary=args.tallyd).start())
         say(f"{'workload':18} {'servers':>7} {'requests/s':>11} {'server us':>10} {'OSDs us':>9}")
         for n in counts:
-            for name in WORKLOADS:
-                w = workload(args, folder, ceph, servers[:n], name)
+            for name in args.workload.split(","):
+                w = workload(args, ceph, servers[:n], name)
                 result["workloads"].append(w)
                 say(f"{w['workload']:18} {n:7} {w['per_second']:11.0f} {w['server_us']:10.0f} {w['osd_us']:9.0f}" + (f"  {w['failed']} FAILED" if w["failed"] else ""))
-        w = result["wide"] = wide(args, ceph, servers[0])
-        say(f"one partition: {w['rows']} rows, {w['rows_per_second']:.0f}/s in batches of {BATCH}, {w['server_us_per_row']:.0f} us of the server and {w['osd_us_per_row']:.0f} us of the OSDs a row; "
-            f"a slice of 100: {w['slice_server_us']:.0f} and {w['slice_osd_us']:.0f} us" + (f"; then: {w['refused']}" if w["refused"] else ""))
-        for i in range(args.stalls):
-            s = stall(args, ceph, servers, ("kill", "pause")[i % 2], i % OSDS)
+        w = result["wide"] = wide(args, ceph, servers[0]) if args.wide else None
+        if w:
+            say(f"one partition: {w['rows']} rows, {w['rows_per_second']:.0f}/s in batches of {BATCH}, {w['server_us_per_row']:.0f} us of the server and {w['osd_us_per_row']:.0f} us of the OSDs a row; "
+                f"a slice of 100: {w['slice_server_us']:.0f} and {w['slice_osd_us']:.0f} us" + (f"; then: {w['refused']}" if w["refused"] else ""))
+        for i in range(0 if args.rados_conf else args.stalls):
+            s = stall(ceph, servers, ("kill", "pause")[i % 2], i % OSDS)
             result["stalls"].append(s)
             say(f"stall after {s['failure']} of an OSD: {s['longest_gap_s']:.2f} s without an acknowledged write, {s['failed']} statements failed")
     finally:
         for s in servers:
             if s.process and s.alive():
                 s.kill9()
-        ceph_do("wipe", ceph)
+        if not args.rados_conf:
+            ceph_do("wipe", ceph)
         shutil.rmtree(folder, ignore_errors=True)
     if args.json:
         print(json.dumps(result))

@@ -441,3 +441,13 @@ def test_a_server_that_cannot_use_the_store_says_why(ceph, tmp_path, more, words
         server.start()
     server.process.wait()
     assert words in server.log.read_text()
+
+
+def test_the_benchmark_measures_servers_of_one_pool(ceph):
+    ceph_do("make-pool", ceph, "benchmark")
+    done = subprocess.run([TALLYD.with_name("tally-bench"), "--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "benchmark", "--tallyd", TALLYD,
+                           "--servers", "1,2", "--workload", "counter", "--seconds", "0.2", "--wide", "0", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)["workloads"]
+    assert [(m["workload"], m["servers"], m["failed"]) for m in measured] == [("counter", 1, 0), ("counter", 2, 0)]
+    assert all(m["per_second"] > 0 and m["server_us"] > 0 for m in measured)
