@@ -7,6 +7,7 @@
 
 #define OBJECT "named"
 #define GENERATION "\x01g"
+enum { VALUE_MARK = '=' }; /* in front of each value, none of which is empty then (Q4) */
 enum { GENERATION_BYTES = 16, CHUNK = 4 << 10, TRIES = 100 };
 
 /* ---- writes ---- */
@@ -21,7 +22,7 @@ static struct slice stored_key(struct arena *a, struct slice name) {
 static struct slice stored_value(struct arena *a, struct slice value) {
     struct buf b;
     buf_init(&b, 0);
-    buf_u8(&b, '=');
+    buf_u8(&b, VALUE_MARK);
     buf_put_slice(&b, value);
     return arena_take(a, &b);
 }
@@ -100,8 +101,10 @@ static int each_pair(const struct omap_pairs *pairs, eng_meta_fn fn, void *arg, 
     for (size_t i = 0; rc == 0 && i < pairs->n; i++) {
         const struct omap_pair *p = &pairs->items[i];
         buf_clear(&name, SIZE_MAX);
-        if (omap_key_unescape(p->key, &name) < 0)
-            rc = err_set(e, ERR_SERVER, "the named records of the Ceph pool are damaged");
+        /* Else no condition could name the record as it was read. */
+        if (omap_key_unescape(p->key, &name) < 0 || p->value.p[0] != VALUE_MARK)
+            rc = err_set(e, ERR_SERVER, "the record %.*s in object %s of the Ceph pool is damaged", SLICE_FMT(p->key),
+                         OBJECT);
         else rc = fn(arg, buf_slice(&name), slice_of(p->value.p + 1, p->value.n - 1), e);
     }
     buf_fini(&name);

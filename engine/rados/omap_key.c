@@ -22,8 +22,9 @@ int omap_key_unescape(struct slice escaped, struct buf *out) {
     if (!to) return -1;
     for (size_t i = 0; i < escaped.n; i++) {
         uint8_t c = escaped.p[i];
+        if (c < OMAP_KEY_ESCAPE) return -1; /* each string has one escaped form */
         if (c == OMAP_KEY_ESCAPE) {
-            if (++i == escaped.n || escaped.p[i] > OMAP_KEY_ESCAPE + 1) return -1;
+            if (++i == escaped.n || !escaped.p[i] || escaped.p[i] > OMAP_KEY_ESCAPE + 1) return -1;
             c = (uint8_t)(escaped.p[i] - 1);
         }
         to[n++] = c;

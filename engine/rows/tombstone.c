@@ -162,6 +162,8 @@ int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out,
     if (rowi_open(&r, value) || engi_range_read(rest, &out->range)) return damaged(e);
     out->ts = r.head.del_ts;
     out->at = r.head.del_at;
+    /* Readers seek behind the loose ones of a time, so that the key's must be that of the deletion. */
+    if (rest.p[0] == ENGI_LOOSE && load_u64(rest.p + 1) != ((uint64_t)out->ts ^ (1ull << 63))) return damaged(e);
     if (rest.p[0] == ENGI_FRAGMENT) out->range.from = r.head.key_image;
     return out->range.from.p ? 0 : damaged(e);
 }
