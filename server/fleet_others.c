@@ -1,0 +1,126 @@
+/* The shares of the other servers' ledgers. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "server/fleet_state.h"
+
+static struct other *other_open(struct fleet *f, uint64_t id) {
+    for (size_t i = 0; i < f->n_others; i++)
+        if (f->others[i]->id == id) return f->others[i];
+    if (array_room(&f->others, f->n_others, &f->others_cap, sizeof(*f->others))) return NULL;
+    struct other *o = calloc(1, sizeof(*o));
+    if (!o) return NULL;
+    o->id = id;
+    return f->others[f->n_others++] = o;
+}
+
+/* ---- heads ---- */
+
+struct heads {
+    struct fleet *f;
+    struct arena arena;
+    size_t n, cap;
+    struct other_head {
+        uint64_t id;
+        struct fleet_head head;
+    } *items;
+};
+
+static int take_other_head(void *arg, struct slice name, struct slice value, struct err *e) {
+    struct heads *h = arg;
+    struct other_head one;
+    if (fleet_number(name, sizeof(FLEET_HEADS) - 1, 16, &one.id) || one.id == h->f->id || fleet_head_take(value, &one.head)) return 0;
+    one.head.demands = arena_dup(&h->arena, one.head.demands);
+    if (!one.head.demands.p) return err_nomem(e);
+    if (array_room(&h->items, h->n, &h->cap, sizeof(*h->items))) return err_nomem(e);
+    h->items[h->n++] = one;
+    return 0;
+}
+
+/* ---- tables ---- */
+
+struct reading {
+    struct fleet *f;
+    struct other *other;
+    size_t n, cap;
+    uint32_t *objects; /* that are there now; a scan returns them in ascending order */
+};
+
+static int take_record(void *arg, struct slice name, struct slice value, struct err *e) {
+    struct reading *r = arg;
+    uint64_t object;
+    if (fleet_number(name, FLEET_TABLE_KEY - 9, 8, &object)) return 0;
+    int rc = ledger_share_take(r->f->o.ledger, r->other->id, (uint32_t)object, value);
+    if (rc > 0) log_warn("the record %.*s is damaged, and is not counted", SLICE_FMT(name));
+    if (rc < 0 || array_room(&r->objects, r->n, &r->cap, sizeof(*r->objects))) return err_nomem(e);
+    r->objects[r->n++] = (uint32_t)object;
+    return 0;
+}
+
+/* Reads all tables of a share. */
+static int read_share(struct fleet *f, struct other *o, struct err *e) {
+    struct reading r = {.f = f, .other = o};
+    char prefix[FLEET_TABLE_KEY];
+    snprintf(prefix, sizeof(prefix), FLEET_TABLES "%016" PRIx64 "/", o->id);
+    int rc = eng_meta_scan(f->o.eng, slice_str(prefix), take_record, &r, e);
+    for (size_t i = 0; !rc && i < o->n; i++)
+        if (!fleet_has_object(r.objects, r.n, o->objects[i]) &&
+            ledger_share_take(f->o.ledger, o->id, o->objects[i], (struct slice){0}))
+            rc = err_nomem(e);
+    if (rc) {
+        free(r.objects);
+        return -1;
+    }
+    free(o->objects);
+    o->objects = r.objects;
+    o->n = r.n;
+    o->cap = r.cap;
+    return 0;
+}
+
+/* ---- demands ---- */
+
+static uint64_t more_than(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
+
+/* Takes the demands of a head that has changed. The use since the head before it is
+ * counted. The use that the first head tells of is not: the totals that were read then contain it. */
+static void take_demands(struct fleet *f, struct other *o, const struct fleet_head *h) {
+    struct limit_demands before = o->demands;
+    struct rd in = rd_of(h->demands);
+    bool goes_on = o->sequence && o->incarnation == h->incarnation;
+    if (goes_on && o->sequence == h->sequence) {
+        for (size_t i = 0; i < o->demands.n; i++) o->demands.items[i].read_new = o->demands.items[i].write_new = 0;
+        return;
+    }
+    o->changed_us = clock_machine_us(f->o.clock);
+    o->incarnation = h->incarnation;
+    o->sequence = h->sequence;
+    o->demands = (struct limit_demands){0};
+    if (h->demands.n && limit_demands_take(&o->demands, &in)) o->demands.n = 0;
+    if (o->demands.n) qsort(o->demands.items, o->demands.n, sizeof(*o->demands.items), limit_demand_order);
+    for (size_t i = 0; goes_on && i < o->demands.n; i++) {
+        struct limit_demand *d = &o->demands.items[i];
+        const struct limit_demand *was =
+            before.n ? bsearch(d, before.items, before.n, sizeof(*d), limit_demand_order) : NULL;
+        d->read_new = more_than(d->read_used, was ? was->read_used : 0);
+        d->write_new = more_than(d->write_used, was ? was->write_used : 0);
+    }
+    free(before.items);
+}
+
+int fleet_read_others(struct fleet *f, struct err *e) {
+    struct heads heads = {.f = f};
+    arena_init(&heads.arena, FLEET_CHUNK, 0);
+    int rc = eng_meta_scan(f->o.eng, slice_str(FLEET_HEADS), take_other_head, &heads, e);
+    for (size_t i = 0; !rc && i < heads.n; i++) {
+        const struct fleet_head *h = &heads.items[i].head;
+        struct other *o = other_open(f, heads.items[i].id);
+        if (!o) rc = err_nomem(e);
+        else if (o->tables != h->tables && !(rc = read_share(f, o, e))) o->tables = h->tables;
+        if (!rc) take_demands(f, o, h);
+    }
+    arena_fini(&heads.arena);
+    free(heads.items);
+    return rc;
+}
