@@ -206,8 +206,10 @@ static int stop_at_wide(struct cursor *c) {
     while (i < got->n && omap_key_of_partition(got->items[i].key) != OMAP_PIECES) i++;
     if (i == got->n) return 0;
     if (partition_of(c, got->items[i].key, &prefix) < 0) return -EBADMSG;
-    const char *begin = string_of(c, prefix, "");
-    if (!begin) return -ENOMEM;
+    const char *begin = string_of(c, prefix, ""), *own = string_of(c, prefix, OMAP_PARTITION_KEYS "P");
+    if (!begin || !own) return -ENOMEM;
+    /* The next page, which reads the partition's own keys, would not find that of another record. */
+    if (!slice_eq(got->items[i].key, slice_str(own))) return -EBADMSG;
     cut_at(got, slice_str(begin));
     return start_at(c, prefix) < 0 ? -ENOMEM : 1;
 }
