@@ -231,6 +231,11 @@ static uint32_t frame_max(const struct np_conn *c) {
     return c->state < NP_CONN_READY && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
 }
 
+/* The input before this point is about to be overwritten or freed. */
+static void end_input(struct np_loop *l) {
+    if (l->input.on_end) l->input.on_end(l);
+}
+
 /* Takes one envelope: of v3 or v4, of v5 before STARTUP is answered, or of a segment. Returns bytes
  * consumed, NP_NEED_MORE or NP_BAD. */
 static ssize_t take_envelope(struct np_conn *c, struct slice in) {
@@ -251,7 +256,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
         c->in.skip = env.length;
         return NP_HEADER;
     }
-    if (n > 0) c->loop->on_envelope(c, &env);
+    if (n > 0) c->loop->input.on_envelope(c, &env);
     return n;
 }
 
@@ -278,6 +283,7 @@ static void take_part(struct np_conn *c, struct slice in) {
     }
     ssize_t n = take_envelope(c, buf_slice(&c->in.large));
     if (n == NP_NEED_MORE) return;
+    end_input(c->loop);
     size_t rest = n > 0 ? c->in.large.n - (size_t)n : 0;
     if (active(c) && c->in.skip) pass_over(c, rest);
     else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
@@ -302,6 +308,7 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
             if (taken <= 0 || c->in.skip) break;
             rest = slice_of(rest.p + taken, rest.n - (size_t)taken);
         }
+        end_input(c->loop);
     }
     return n;
 }
@@ -331,6 +338,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         /* A large answer leaves now, so that its buffer stays small and in the processor's cache. */
         if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
     }
+    end_input(c->loop);
     return done;
 }
 

@@ -14,6 +14,13 @@
 
 /* ---- plan ---- */
 
+static void begin_reply(struct np_call *call, struct buf *out) {
+    struct np_conn *c = call->conn;
+    np_reply_begin(&call->reply, out, call->env.version, call->env.stream, NP_RESULT,
+                   c->loop->o->capacity_payload != NP_CAPACITY_OFF);
+    call->reply.share = &c->output.share;
+}
+
 /* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
 static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
     struct np_conn *c = call->conn;
@@ -42,9 +49,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
         .written = call->written,
     };
     err_clear(&call->err);
-    np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
-                   NP_RESULT, o->capacity_payload != NP_CAPACITY_OFF);
-    call->reply.share = &c->output.share;
+    begin_reply(call, blocking ? &call->out : npi_conn_out(c));
     if (np_query_decode(&call->env, call->body, &call->arena, &call->request, &call->options, &call->err))
         return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
@@ -245,6 +250,43 @@ static void offload(struct np_call *call) {
     TAILQ_INSERT_TAIL(&l->leaving, &call->work, entry);
 }
 
+/* ---- groups ---- */
+
+static void finish(struct np_call *call, enum cql_outcome planned) {
+    go_on(call, planned);
+    if (call->outcome == CQL_OFFLOAD) offload(call);
+    else npi_call_finish(call);
+}
+
+/* A connection that was closed meanwhile has freed its input, and its requests are dropped. */
+static void finish_group(struct np_loop *l) {
+    unsigned n = l->group.n;
+    l->group.n = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct np_call *call = l->group.calls[i];
+        struct np_conn *c = call->conn;
+        c->in_flight--;
+        if (c->state != NP_CONN_CLOSED) {
+            begin_reply(call, npi_conn_out(c));
+            finish(call, CQL_COMMIT);
+        } else {
+            npi_call_forget(call);
+            npi_call_give(l, call);
+            npi_conn_unref(c);
+        }
+    }
+}
+
+/* The reply begins anew when the group is finished, because the replies of a connection are written
+ * one after the other. */
+static void join_group(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    np_reply_cancel(&call->reply);
+    call->conn->in_flight++;
+    l->group.calls[l->group.n++] = call;
+    if (l->group.n == NP_GROUP) finish_group(l);
+}
+
 /* ---- every envelope ---- */
 
 /* Runs a query request on the loop, or hands it to the workers. */
@@ -266,9 +308,10 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->started_us = env->flags & NP_FLAG_TRACING ? clock_machine_us(c->loop->o->clock) : 0;
     call->trace.n = 0;
     call->fault = (struct np_call_fault){0};
-    go_on(call, plan(call, c->loop->batch, false));
-    if (call->outcome == CQL_OFFLOAD) offload(call);
-    else npi_call_finish(call);
+    enum cql_outcome planned = plan(call, c->loop->batch, false);
+    bool stays = body.p == env->body.p; /* an unpacked body is gone at the next envelope */
+    if (planned == CQL_COMMIT && call->r.independent && stays) join_group(call);
+    else finish(call, planned);
 }
 
 /* Checks the envelope against the state of the connection. 0: valid. */
@@ -293,7 +336,7 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
     return 0;
 }
 
-void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
+static void dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
     err_clear(&e);
@@ -326,3 +369,5 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     case NP_OPCODES: assert(false);
     }
 }
+
+const struct np_input_fns npi_dispatch_fns = {.on_envelope = dispatch, .on_end = finish_group};

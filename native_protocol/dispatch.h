@@ -1,19 +1,25 @@
 /* From an envelope to its one response.
  *
- * npi_dispatch answers the small messages at once (handshake.h). A query request becomes a call,
+ * The small messages are answered at once (handshake.h). A query request becomes a call,
  * which takes these steps in this order: plan, size, admit, apply, durable, acknowledge, account.
  * The first four steps run on the thread that has the call, the loop's or a worker's (offload.h);
  * the rest on the loop's. Nothing is written before apply, so a failed or refused request leaves
  * nothing behind. Outcome and units are counted once, when the outcome is known.
+ *
+ * The steps of one write are more code than a processor's instruction cache holds (32 KB). A loop
+ * therefore plans up to NP_GROUP writes that have arrived together, and then takes them through the
+ * other steps one after the other: the cache loads each half of the code once a group. A write joins
+ * the group if it has read nothing and holds no lock. Its plan is then as good a little later, and
+ * requests that are planned in between cannot see it in any case, as reads see committed writes
+ * only. All other requests are finished at once.
  */
 #pragma once
 
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 
-/* The loops' on_envelope: env's body points into memory that may go when this returns. The loop's
- * thread. */
-void npi_dispatch(struct np_conn *c, const struct np_envelope *env);
+/* What a loop does with its input. The loop's thread. */
+extern const struct np_input_fns npi_dispatch_fns;
 /* Plans a call and takes it through apply, on a worker with its own batch; it may block. With
  * OFFLOAD and AGAIN nothing was applied. */
 void npi_call_run(struct np_call *call, struct eng_batch *batch);

@@ -309,7 +309,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
     set_bounds(&f->o, &f->bounds);
     for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], &f->o, npi_dispatch, &f->bounds, e)) return -1;
+        if (npi_loop_init(&f->loops[i], &f->o, npi_dispatch_fns, &f->bounds, e)) return -1;
     if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
     eng_on_durable(f->o.eng, on_durable, f);

@@ -23,6 +23,8 @@ enum { NP_DEFERRED_MAX = 64 << 20 };
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 enum { NP_UNTIMED = 32 };
+/* Calls of a group (dispatch.h). So many find room in a processor's data cache. */
+enum { NP_GROUP = 8 };
 
 struct np_conn;
 struct np_durability;
@@ -51,18 +53,25 @@ struct np_scratch {
     struct buf packed;  /* a body that is being compressed */
 };
 
+struct np_loop;
 struct np_workers;
 struct np_committer;
 
-/* Handles an envelope that has arrived; its body points into memory that may go when this returns.
- * The request is answered now or later, or the connection fails. Passed in, so that connections do
- * not depend on dispatch. */
-typedef void (*np_envelope_fn)(struct np_conn *c, const struct np_envelope *env);
+/* The functions that a connection calls for its input. Passed in, so that connections do not depend
+ * on dispatch. */
+struct np_input_fns {
+    /* Handles an envelope that has arrived. The request is answered now or later, or the connection
+     * fails. */
+    void (*on_envelope)(struct np_conn *c, const struct np_envelope *env);
+    /* The memory that the bodies of the last envelopes point into is about to be reused. NULL: those
+     * bodies are not used any more when on_envelope returns. */
+    void (*on_end)(struct np_loop *l);
+};
 
 struct np_loop {
     const struct np_options *o;
     unsigned number; /* of the front's loops, and of its shard in the ledger */
-    np_envelope_fn on_envelope;
+    struct np_input_fns input;
     struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
     struct np_logins *logins; /* the same; NULL: logins are not required */
@@ -96,6 +105,10 @@ struct np_loop {
         struct np_call *first;
         unsigned n;
     } free_calls;
+    struct {
+        struct np_call *calls[NP_GROUP];
+        unsigned n;
+    } group; /* planned writes, which are finished together (dispatch.h) */
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct eng_batch *batch;          /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */

@@ -1,5 +1,6 @@
 #include "native_protocol/wakeup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -31,6 +32,7 @@ static void fall_asleep(struct np_loop *l) {
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
+    assert(!l->group.n);
     l->now_us = 0;
     l->n_untimed = 0;
     l->handshakes = 0;
@@ -142,10 +144,10 @@ void npi_loop_stop(struct np_loop *l) {
 
 /* ---- life ---- */
 
-int npi_loop_init(struct np_loop *l, const struct np_options *o, np_envelope_fn on_envelope, struct np_bounds *bounds,
+int npi_loop_init(struct np_loop *l, const struct np_options *o, struct np_input_fns input, struct np_bounds *bounds,
                   struct err *e) {
     l->o = o;
-    l->on_envelope = on_envelope;
+    l->input = input;
     l->bounds = bounds;
     l->tick_us = clock_machine_us(o->clock);
     atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);

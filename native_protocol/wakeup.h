@@ -9,7 +9,7 @@
 
 #include "native_protocol/loop.h"
 
-int npi_loop_init(struct np_loop *l, const struct np_options *o, np_envelope_fn on_envelope, struct np_bounds *bounds,
+int npi_loop_init(struct np_loop *l, const struct np_options *o, struct np_input_fns input, struct np_bounds *bounds,
                   struct err *e) MUST_CHECK;
 /* The thread's function; arg is the loop. */
 void *npi_loop_run(void *arg);

@@ -257,6 +257,7 @@ struct cql_run {
     /* Carries out the planned writes or the planned change of the schema; cql_apply calls it once.
      * NULL: nothing is planned. */
     enum cql_outcome (*apply)(struct cql_run *r);
+    bool independent;    /* the planned write has read nothing and holds no lock: cql_apply need not follow at once */
     bool admitted;       /* cql_admit has said yes */
     /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
     const struct schema *schema;

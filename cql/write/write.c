@@ -359,6 +359,7 @@ static enum cql_outcome run(struct write *w) {
     if (!w->locked) {
         if (change_all(w)) return CQL_FAILED;
         r->apply = apply;
+        r->independent = true;
         return CQL_COMMIT;
     }
     /* The locks are held until the write is applied or abandoned. */

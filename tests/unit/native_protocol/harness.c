@@ -129,7 +129,7 @@ static void open_store(struct harness *h) {
     assert_non_null(h->options.eng);
 }
 
-static void open_loop(struct harness *h, np_envelope_fn on_request, size_t unfinished, size_t unread) {
+static void open_loop(struct harness *h, struct np_input_fns input, size_t unfinished, size_t unread) {
     struct err e = {0};
     npi_peers_init(&h->bounds.peers, 1000, 1000);
     struct np_budget_options bo = {.clock = &h->clock, .limit = unfinished, .notify = npi_loop_evict};
@@ -139,12 +139,12 @@ static void open_loop(struct harness *h, np_envelope_fn on_request, size_t unfin
     bo.long_us = 10000000;
     npi_budget_init(&h->bounds.unread, &bo);
     h->bounds.work.limit = SIZE_MAX;
-    assert_int_equal(npi_loop_init(&h->loop, &h->options, on_request, &h->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(&h->loop, &h->options, input, &h->bounds, &e), 0);
 }
 
 void harness_open(struct harness *h, size_t unfinished, size_t unread) {
     open_store(h);
-    open_loop(h, on_envelope, unfinished, unread);
+    open_loop(h, (struct np_input_fns){.on_envelope = on_envelope}, unfinished, unread);
 }
 
 void harness_open_database(struct harness *h) {
@@ -167,7 +167,7 @@ void harness_open_database(struct harness *h) {
     struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};
     o->db = cql_db_new(&dbo, &e);
     assert_non_null(o->db);
-    open_loop(h, npi_dispatch, BYTES, BYTES);
+    open_loop(h, npi_dispatch_fns, BYTES, BYTES);
     struct np_workers_options wo = {.ops = &npi_offload_ops, .eng = o->eng, .clock = &h->clock};
     h->loop.workers = np_workers_new(&wo, &e);
     assert_non_null(h->loop.workers);

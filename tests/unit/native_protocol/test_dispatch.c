@@ -255,6 +255,83 @@ static void test_dispatch_large_answers_stand_whole_between_small_ones(void **st
     end(&h, c, peer);
 }
 
+static uint32_t count(struct harness *h, int peer, const char *select) {
+    struct buf in, out;
+    buf_init(&in, 0), buf_init(&out, 0);
+    put_query(&in, 1, select);
+    harness_send(h, peer, buf_slice(&in));
+    receive(h, peer, 1, &out);
+    assert_int_equal(out.p[4], NP_RESULT);
+    uint32_t n = load_u32(out.p + out.n - 4); /* of the count, a bigint, which ends the answer */
+    buf_fini(&in), buf_fini(&out);
+    return n;
+}
+
+/* Groups of each length up to more than two, alone and between requests that join none. */
+static void test_dispatch_writes_that_arrive_together_are_all_written_and_each_is_answered(void **state) {
+    (void)state;
+    enum { MOST = 2 * NP_GROUP + 3 };
+    struct harness h;
+    int peer;
+    uint8_t insert[16], read[16];
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer);
+    create(&h, peer);
+    prepare(&h, peer, "INSERT INTO k.t (p, c) VALUES (?, ?)", insert);
+    prepare(&h, peer, "SELECT c FROM k.t WHERE p = ? AND c = ?", read);
+    for (int n = 1; n <= MOST; n++) {
+        char select[64];
+        struct buf in, out;
+        buf_init(&in, 0), buf_init(&out, 0);
+        for (int16_t i = 0; i < n; i++) put_execute(&in, i, insert, n, i);
+        put_execute(&in, (int16_t)n, read, n, 0);
+        put_query(&in, (int16_t)(n + 1), "INSERT INTO k.t (p, c) VALUES (1, 1) IF NOT EXISTS");
+        put_execute(&in, (int16_t)(n + 2), insert, n, n);
+        put_query(&in, (int16_t)(n + 3), "SELEC");
+        harness_send(&h, peer, buf_slice(&in));
+        receive(&h, peer, (size_t)n + 4, &out);
+        uint64_t seen = 0;
+        for (size_t at = 0; at < out.n; at += NP_HEADER + load_u32(out.p + at + 5)) {
+            unsigned stream = load_u16(out.p + at + 2);
+            assert_false(seen >> stream & 1);
+            seen |= UINT64_C(1) << stream;
+            assert_int_equal(out.p[at + 4], stream == (unsigned)n + 3 ? NP_ERROR : NP_RESULT);
+        }
+        snprintf(select, sizeof(select), "SELECT count(*) FROM k.t WHERE p = %d", n);
+        assert_int_equal(count(&h, peer, select), n + 1);
+        assert_int_equal(c->in_flight, 0);
+        assert_int_equal(c->refs, 2);
+        buf_fini(&in), buf_fini(&out);
+    }
+    end(&h, c, peer);
+}
+
+/* A large answer meets a closed socket while writes in front of it wait for the end of their group. */
+static void test_dispatch_client_gone_before_its_group_is_finished(void **state) {
+    (void)state;
+    enum { ROWS = 20, VALUE = 1500 };
+    struct harness h;
+    struct buf in;
+    int peer, other_peer;
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer), *other = begin(&h, &other_peer);
+    create(&h, peer);
+    fill(&h, peer, ROWS, VALUE);
+    buf_init(&in, 0);
+    for (int16_t i = 0; i < 5; i++) put_query(&in, i, "SELECT v FROM k.t WHERE p = 7");
+    put_query(&in, 5, "INSERT INTO k.t (p, c) VALUES (8, 1)");
+    for (int16_t i = 6; i < 9; i++) put_query(&in, i, "SELECT v FROM k.t WHERE p = 7");
+    assert_int_equal(send(peer, in.p, in.n, 0), in.n);
+    close(peer);
+    while (c->refs > 1) harness_wait(&h);
+    assert_int_equal(c->state, NP_CONN_CLOSED);
+    assert_int_equal(c->in_flight, 0);
+    run(&h, other_peer, "SELECT * FROM k.t WHERE p = 7");
+    npi_conn_unref(c);
+    buf_fini(&in);
+    end(&h, other, other_peer);
+}
+
 static void test_dispatch_client_gone_while_workers_have_its_requests(void **state) {
     (void)state;
     struct harness h;
@@ -282,6 +359,8 @@ int main(void) {
         cmocka_unit_test(test_dispatch_reads_that_arrive_together_are_answered_in_order_each_with_its_row),
         cmocka_unit_test(test_dispatch_reads_do_not_wait_for_those_that_have_not_arrived),
         cmocka_unit_test(test_dispatch_large_answers_stand_whole_between_small_ones),
+        cmocka_unit_test(test_dispatch_writes_that_arrive_together_are_all_written_and_each_is_answered),
+        cmocka_unit_test(test_dispatch_client_gone_before_its_group_is_finished),
         cmocka_unit_test(test_dispatch_client_gone_while_workers_have_its_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

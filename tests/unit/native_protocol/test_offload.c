@@ -57,7 +57,7 @@ static struct world *world_new_beside(const char *ddl_delay, const struct eng_te
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
     w->bounds.work.limit = 16 << 20;
-    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_dispatch, &w->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_dispatch_fns, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
     w->conn->loop = w->loop;
