@@ -45,6 +45,7 @@ struct ceiling {
     ev_timer late;
     struct ceiling_conn *conns[MAX_CONNS];
     unsigned n;
+    struct buf row;      /* that an update changes */
     struct buf gathered; /* struct waiting of this wake-up */
     struct buf waiting;  /* struct waiting of written batches, in order; from waiting_at on */
     size_t waiting_at;
@@ -96,6 +97,14 @@ static bool is_write(uint8_t statement) {
     return statement == LOAD_ID_INSERT || statement == LOAD_ID_MERGED || statement == LOAD_ID_UPDATE;
 }
 
+/* The row with its first column changed, as the store must read it to know the size of the whole. */
+static struct slice changed(struct ceiling *s, uint32_t pk, uint32_t ck, struct slice column) {
+    s->row.n = 0;
+    if (!ceiling_store_get(s->store, CEILING_MERGED, pk, ck, &s->row) || s->row.n < column.n) return column;
+    memcpy(s->row.p, column.p, column.n);
+    return buf_slice(&s->row);
+}
+
 static void gather(struct ceiling_conn *c, uint16_t stream) {
     struct waiting w = {.conn = c, .stream = stream};
     buf_put(&c->server->gathered, &w, sizeof(w));
@@ -108,12 +117,12 @@ static void answer_rocksdb(struct ceiling_conn *c, uint16_t stream, uint8_t stat
     uint32_t pk = rd_u32(values), ck = 0;
     if (statement != LOAD_ID_SLICE) rd_u32(values), ck = rd_u32(values);
     if (is_write(statement)) {
-        if (!written.n) written = slice_of(values->p, rd_left(values));
+        written = written.n ? changed(s, pk, ck, written) : slice_of(values->p, rd_left(values));
         ceiling_store_put(s->store, statement == LOAD_ID_INSERT ? CEILING_ROWS : CEILING_MERGED, pk, ck, written);
         gather(c, stream);
     } else if (statement == LOAD_ID_READ) {
         size_t at = begin_rows(c, stream, LOAD_VALUES);
-        end_rows(c, at, ceiling_store_get(s->store, pk, ck, &c->out));
+        end_rows(c, at, ceiling_store_get(s->store, CEILING_ROWS, pk, ck, &c->out));
     } else {
         size_t at = begin_rows(c, stream, LOAD_VALUES + 1);
         end_rows(c, at, ceiling_store_slice(s->store, pk, &c->out));
@@ -278,6 +287,7 @@ int ceiling_main(int port_fd, const char *dir, void *arg) {
     struct ceiling *s = calloc(1, sizeof(*s));
     if (!s) return 1;
     s->options = *(const struct ceiling_options *)arg;
+    buf_init(&s->row, 0);
     buf_init(&s->gathered, 0);
     buf_init(&s->waiting, 0);
     buf_init(&s->batches, 0);

@@ -132,10 +132,10 @@ void ceiling_store_close(struct ceiling_store *s) {
     free(s);
 }
 
-bool ceiling_store_get(struct ceiling_store *s, uint32_t pk, uint32_t ck, struct buf *out) {
+bool ceiling_store_get(struct ceiling_store *s, enum ceiling_table table, uint32_t pk, uint32_t ck, struct buf *out) {
     uint8_t key[KEY_BYTES];
     char *error = NULL;
-    make_key(key, CEILING_ROWS, pk, ck);
+    make_key(key, table, pk, ck);
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned(s->db, s->reads, (const char *)key, KEY_BYTES, &error);
     check(error);
     if (!pin) return false;

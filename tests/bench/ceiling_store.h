@@ -13,8 +13,8 @@ struct ceiling_store;
 struct ceiling_store *ceiling_store_open(const char *dir, bool fsync, void (*on_durable)(void *arg), void *arg);
 void ceiling_store_close(struct ceiling_store *s);
 
-/* Of CEILING_ROWS: appends the 5 stored [bytes] values of a row to out; false: no such row. */
-bool ceiling_store_get(struct ceiling_store *s, uint32_t pk, uint32_t ck, struct buf *out);
+/* Appends the 5 stored [bytes] values of a row to out; false: no such row. */
+bool ceiling_store_get(struct ceiling_store *s, enum ceiling_table table, uint32_t pk, uint32_t ck, struct buf *out);
 /* Appends every row of a partition ([bytes] ck and its values); the number of rows. */
 uint32_t ceiling_store_slice(struct ceiling_store *s, uint32_t pk, struct buf *out);
 /* Adds a row to the wake-up's batch. values: [bytes], 5 of them where they are to be read. */
