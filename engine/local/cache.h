@@ -1,26 +1,48 @@
-/* The common rules of the row cache (engine/local/row_cache.h) and the cached ranges
- * (engine/local/range_cache.h): when an answer of the store may be kept, and the counters. Private
- * to engine/.
+/* The engine's cache: answers of the store that are kept in memory, stored rows
+ * (engine/local/row_cache.h) and ranges of a partition (engine/local/range_cache.h). Both have one
+ * index, one budget of bytes, one order of eviction and one rule of admission. Private to engine/.
  *
- * A thread that asks the store begins a look first. The look notes the state of the key's guard
- * (engine/local/guard.h) and the generation of its table. The store's answer may be kept, and kept
- * answers of the same state may be used, as long as the look holds: no write to a key of the guard
- * has begun, and the table has not changed as a whole. Invariants 6 and 7 say where each cache
- * relies on that.
+ * When an answer may be kept. A thread that asks the store begins a look first. The look notes the
+ * state of the key's guard (engine/local/guard.h) and the generation of its table. The store's
+ * answer may be kept, and kept answers of the same state may be used, as long as the look holds: no
+ * write to a key of the guard has begun, and the table has not changed as a whole. Invariants 6 and
+ * 7 say where rows and ranges rely on that.
+ *
+ * Admission. A read that misses counts in a table of recent misses, by the hash of what it looked
+ * for. An answer is kept when enough reads have missed it, two at first, so that what is read once
+ * does not evict what is read often.
+ *
+ * Entries are blocks of the C library, each in the list of the bucket that its hash chooses. A
+ * bucket has a word with one bit for its lock and 63 as a filter of the hashes in its list, so most
+ * threads that look for an entry that is not there only read that word. The lock is held for the
+ * search of a list and a copy of at most one row. Readers of a range hold a reference instead.
+ *
+ * Eviction. An insertion first takes its size from the budget. While the budget is exceeded, it
+ * moves the cache's hand over the buckets and evicts each entry that was not used since the hand
+ * was there last (CLOCK).
+ *
+ *   word of a bucket:  [63 bits: filter][1 bit: locked]
+ *   counter of misses: [9 bits of the hash][12 bits: how often the guard was taken when it counted
+ *                      last][7 bits: misses since][3 bits: log2 of the misses that it takes][1 bit:
+ *                      a loop has counted one, and the same read may come again on a worker]
  */
 #pragma once
 
+#include "base/buf.h"
+#include "engine/tier.h"
 #include "engine/local/guard.h"
 
 struct engi_table;
 
+/* ---- looks ---- */
+
 struct engi_cache_look {
-    struct engi_table *table; /* NULL: the caches have no part in this read */
+    struct engi_table *table; /* NULL: the cache has no part in this read */
     const _Atomic uint64_t *guard;
     uint64_t hash;              /* of the row's key, or of the partition's prefix */
     uint64_t state, generation; /* of the guard, of the table */
-    uint64_t place;             /* of the row found, 0: none; or of the begin of a scan, hashed */
     bool fills;                 /* no write was under way: the store's answer may be kept */
+    bool hit;                   /* the cache had the row */
 };
 
 /* False: neither may a kept answer be used nor one be kept. A fault of reads that a test has injected
@@ -29,7 +51,98 @@ bool engi_cache_look_begin(struct engi_cache_look *l, struct engi_table *t, cons
                            uint64_t hash) MUST_CHECK;
 bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
 
-/* kept: rows or ranges. */
+/* ---- the cache ---- */
+
+enum engi_cached_kind { ENGI_CACHED_ROW, ENGI_CACHED_NO_ROW /* the store has no such row */, ENGI_CACHED_RANGE };
+
+/* The head of an entry. All but refs is under the bucket's lock, or does not change. */
+struct engi_cached {
+    struct engi_cached *next; /* in the bucket */
+    uint64_t hash, generation;
+    int64_t purged_from; /* seconds: earliest moment from which gc_grace counts for any part of the entry */
+    _Atomic uint32_t refs; /* the last one frees it */
+    uint32_t size;         /* what it takes of the budget */
+    uint8_t kind;          /* enum engi_cached_kind */
+    bool used;             /* since the hand was here last */
+    uint16_t key_n, value_n; /* of a row, whose bytes follow */
+};
+
+struct engi_cache_bucket {
+    _Atomic uint64_t word;
+    struct engi_cached *first;
+};
+
+/* The counters of rows are apart from those of ranges. kept: entries. */
 struct engi_cache_stats {
     uint64_t hits, misses, kept, bytes;
 };
+
+struct engi_cache_counters {
+    _Alignas(64) _Atomic uint64_t hits[2], misses[2], kept[2], bytes[2]; /* of rows, of ranges */
+};
+
+enum { ENGI_CACHE_COUNTERS = 32 /* by hash */ };
+
+struct engi_cache {
+    uint64_t n_buckets, n_admissions; /* powers of two */
+    size_t most;                      /* bytes of all entries */
+    struct engi_cache_bucket *buckets;
+    _Atomic uint32_t *admissions; /* counters of misses */
+    _Atomic uint32_t epoch;       /* of the store: what was asked before a switch of the store is not kept */
+    _Atomic uint32_t drafts;      /* of ranges */
+    _Alignas(64) _Atomic size_t bytes; /* of the entries, and of those being inserted */
+    _Atomic uint64_t hand;             /* the next bucket from which an entry is evicted */
+    struct engi_cache_counters counters[ENGI_CACHE_COUNTERS];
+};
+
+/* NULL: no memory, or bytes are too few. The cache takes at most bytes, except for ranges evicted
+ * while a scan still reads them, and little memory before it is used. */
+struct engi_cache *engi_cache_new(size_t bytes);
+void engi_cache_free(struct engi_cache *c); /* or NULL */
+/* Removes all entries, for a switch to another store. No thread reads meanwhile. */
+void engi_cache_clear(struct engi_cache *c); /* or NULL */
+
+/* Counts a miss of what has this hash, and returns whether the store's answer should be kept. taken:
+ * how often the guard was taken, so that a write in between makes the count begin again; always the
+ * same for what is kept although writes are in between. */
+bool engi_cache_is_due(struct engi_cache *c, uint64_t hash, uint64_t taken, enum eng_tier tier) MUST_CHECK;
+/* Sets how many misses it takes the next time: the fewest, twice as many as before, or as many. */
+enum engi_cache_need { ENGI_NEED_FEWEST, ENGI_NEED_TWICE, ENGI_NEED_SAME };
+void engi_cache_set_need(struct engi_cache *c, uint64_t hash, enum engi_cache_need need);
+
+void engi_cache_count(struct engi_cache *c, uint64_t hash, enum engi_cached_kind kind, bool hit);
+struct engi_cache_stats engi_cache_stats(const struct engi_cache *c, enum engi_cached_kind kind);
+
+/* ---- buckets ---- */
+
+#define ENGI_BUCKET_LOCKED ((uint64_t)1)
+
+static inline struct engi_cache_bucket *engi_cache_bucket(const struct engi_cache *c, uint64_t hash) {
+    return &c->buckets[hash >> 8 & (c->n_buckets - 1)];
+}
+static inline uint64_t engi_bucket_bit(uint64_t hash) { return (uint64_t)2 << ((hash >> 48) * 63 >> 16); }
+/* Whether the bucket had no entry of the hash at some moment of this call. Only reads the bucket. In
+ * the one order of all locking of buckets and taking of guards (seq_cst). */
+static inline bool engi_bucket_lacks(const struct engi_cache_bucket *b, uint64_t hash) {
+    return !(atomic_load(&b->word) & (engi_bucket_bit(hash) | ENGI_BUCKET_LOCKED));
+}
+void engi_bucket_lock(struct engi_cache_bucket *b);
+/* False: other threads held the lock all the time. */
+bool engi_bucket_try_lock(struct engi_cache_bucket *b) MUST_CHECK;
+void engi_bucket_unlock(struct engi_cache_bucket *b);
+
+/* Under the bucket's lock. */
+void engi_bucket_insert(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
+/* The caller gives the entry to engi_cached_drop after it has unlocked the bucket. */
+void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
+
+/* ---- entries ---- */
+
+/* Takes size bytes of the budget and makes an entry of the look's hash and generation, in no bucket.
+ * NULL: there is no memory, or no room that a bounded number of evictions can make. */
+struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
+                                    int64_t purged_from, size_t size);
+/* Gives an entry's bytes back to the budget, and the cache's reference with them. Takes a list, by
+ * next; NULL is none. */
+void engi_cached_drop(struct engi_cache *c, struct engi_cached *list);
+void engi_cached_unref(struct engi_cached *entry);

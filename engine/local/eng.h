@@ -16,9 +16,8 @@
 
 /* Parts of struct eng. The header that each comment names declares the functions. */
 
+struct engi_cache;
 struct engi_history;
-struct engi_range_cache;
-struct engi_row_cache;
 struct engi_table;
 
 /* engine/local/table.h */
@@ -95,8 +94,7 @@ struct eng {
     struct engi_commit commit;
     struct engi_fold fold;
     struct engi_guards guards;
-    struct engi_row_cache *row_cache;
-    struct engi_range_cache *range_cache; /* NULL: none */
+    struct engi_cache *cache; /* of rows and ranges; NULL: none */
     struct engi_horizon newest; /* of the timestamps of all rows */
     struct engi_commit_locks commit_locks;
     struct engi_reclaim reclaim;

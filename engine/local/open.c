@@ -1,14 +1,13 @@
 /* Opening, closing, and what concerns the engine as a whole. */
 #include <stdlib.h>
 
+#include "engine/local/cache.h"
 #include "engine/local/eng.h"
 
 #include "engine/local/commit.h"
 #include "engine/local/front.h"
 #include "engine/local/history.h"
-#include "engine/local/range_cache.h"
 #include "engine/local/reclaim.h"
-#include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
 #include "engine/memory/several.h"
@@ -39,10 +38,10 @@ int engi_load_marks(struct eng *eng, struct err *e) {
     return kv_scan(eng->kv, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
-/* The counters that the row cache and the cached ranges keep themselves. */
+/* The counters that the cache keeps itself. */
 static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
-    struct engi_cache_stats rows = engi_row_cache_stats(eng->row_cache);
-    struct engi_cache_stats ranges = engi_range_cache_stats(eng->range_cache);
+    struct engi_cache_stats rows = engi_cache_stats(eng->cache, ENGI_CACHED_ROW);
+    struct engi_cache_stats ranges = engi_cache_stats(eng->cache, ENGI_CACHED_RANGE);
     switch (stat) {
     case ENG_STAT_ROW_CACHE_HITS: return rows.hits;
     case ENG_STAT_ROW_CACHE_MISSES: return rows.misses;
@@ -99,13 +98,6 @@ static int open_rados(struct eng *eng, const struct eng_rados *o, struct err *e)
     return rados_store_init(&eng->store, &options, e);
 }
 
-/* Opens the two caches. Without memory for one of them, the engine works without it. */
-static void open_row_cache(struct eng *eng, size_t bytes) {
-    size_t for_ranges = bytes / ENGI_RANGE_CACHE_SHARE;
-    eng->row_cache = bytes ? engi_row_cache_new(bytes - for_ranges) : NULL;
-    eng->range_cache = engi_range_cache_new(for_ranges);
-}
-
 static int open_local(struct eng *eng, const struct eng_options *o, struct err *e) {
     struct kv_options kv = {.data_dir = o->data_dir,
                             .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
@@ -123,7 +115,7 @@ static int open_local(struct eng *eng, const struct eng_options *o, struct err *
     eng->kv = kv_rocksdb_open(&kv, e);
     eng->store.ops = &engi_local_store;
     if (!eng->kv) return -1;
-    open_row_cache(eng, o->row_cache_bytes);
+    eng->cache = engi_cache_new(o->row_cache_bytes); /* without memory for it, the engine works without it */
     return engi_load_marks(eng, e);
 }
 
@@ -176,8 +168,7 @@ void eng_close(struct eng *eng) {
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->named_lock);
     pthread_mutex_destroy(&eng->notice_lock);
-    engi_row_cache_free(eng->row_cache);
-    engi_range_cache_free(eng->range_cache);
+    engi_cache_free(eng->cache);
     engi_tables_fini(eng);
     engi_epoch_fini(&eng->epoch);
     engi_stripes_fini(eng->stripes);

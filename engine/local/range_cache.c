@@ -1,196 +1,39 @@
 #include "engine/local/range_cache.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
 
-enum {
-    SHARDS_MOST = 32,
-    SHARD_LEAST = 16 << 10,
-    RANGES_OF_SHARD = 4 /* of the largest, at least */,
-    BYTES_PER_HEAD = 4096,
-    BYTES_PER_ADMISSION = 1024,
-    MISSES_LEAST = 2,
-    MISSES_MOST = 64
-};
+enum { RANGES_OF_CACHE = 8 /* of the largest, at least */ };
 
-struct engi_range_shard {
-    pthread_mutex_t lock; /* of what follows */
-    struct engi_cached_range **heads; /* by hash */
-    struct engi_cached_range *hand;   /* the cached range to evict next, unless it was read; NULL: none */
-    _Atomic uint64_t bytes, ranges; /* read without it */
-    char apart[64];
-    _Atomic uint64_t hits, misses;
-    _Atomic uint64_t *admissions; /* counters of misses, by the hash of a scan's begin */
-    char apart_too[64];
-};
-
-static struct engi_range_shard *shard_of(struct engi_range_cache *r, uint64_t hash) {
-    return &r->shards[(hash >> 32) * r->n_shards >> 32];
-}
-static struct engi_cached_range **head_of(const struct engi_range_cache *r, const struct engi_range_shard *s,
-                                          uint64_t hash) {
-    return &s->heads[hash & (r->n_heads - 1)];
+/* The next range of the partition in the list of a bucket that is locked. */
+static struct engi_cached_range *next_range(struct engi_cached *x, uint64_t hash) {
+    while (x && (x->hash != hash || x->kind != ENGI_CACHED_RANGE)) x = x->next;
+    return (struct engi_cached_range *)x;
 }
 
-/* ---- memory ---- */
-
-static size_t power_of_two(size_t n) {
-    size_t p = 16;
-    while (p * 2 <= n) p *= 2;
-    return p;
+static size_t range_most(const struct engi_cache *c) {
+    size_t most = c->most / RANGES_OF_CACHE;
+    return most < ENGI_CACHED_RANGE_MAX ? most : ENGI_CACHED_RANGE_MAX;
 }
 
-static int shard_init(const struct engi_range_cache *r, struct engi_range_shard *s) {
-    pthread_mutex_init(&s->lock, NULL);
-    s->heads = calloc(r->n_heads, sizeof(struct engi_cached_range *));
-    s->admissions = calloc(r->n_admissions, sizeof(*s->admissions));
-    return s->heads && s->admissions ? 0 : -1;
+/* ---- misses ---- */
+
+bool engi_range_cache_is_due(struct eng *eng, const struct engi_range_look *l, enum eng_tier tier) {
+    return l->at.fills && engi_cache_is_due(eng->cache, l->begin, l->at.state / ENGI_GUARD_TAKEN, tier);
 }
 
-struct engi_range_cache *engi_range_cache_new(size_t bytes) {
-    size_t n = bytes / ((size_t)RANGES_OF_SHARD * ENGI_CACHED_RANGE_MAX);
-    if (bytes < SHARD_LEAST) return NULL;
-    struct engi_range_cache *r = calloc(1, sizeof(*r));
-    if (!r) return NULL;
-    r->n_shards = n < 1 ? 1 : n > SHARDS_MOST ? SHARDS_MOST : (uint32_t)n;
-    size_t each = bytes / r->n_shards;
-    r->n_heads = power_of_two(each / BYTES_PER_HEAD);
-    r->n_admissions = power_of_two(each / BYTES_PER_ADMISSION);
-    r->most = each - r->n_heads * sizeof(struct engi_cached_range *) - r->n_admissions * sizeof(uint64_t) -
-              sizeof(struct engi_range_shard);
-    r->range_most = r->most / RANGES_OF_SHARD;
-    if (r->range_most > ENGI_CACHED_RANGE_MAX) r->range_most = ENGI_CACHED_RANGE_MAX;
-    r->shards = calloc(r->n_shards, sizeof(*r->shards));
-    int rc = r->shards ? 0 : -1;
-    for (uint32_t i = 0; r->shards && i < r->n_shards; i++)
-        if (shard_init(r, &r->shards[i])) rc = -1;
-    if (!rc) return r;
-    engi_range_cache_free(r);
-    return NULL;
+void engi_range_cache_give_up(struct eng *eng, const struct engi_range_look *l) {
+    engi_cache_set_need(eng->cache, l->begin, ENGI_NEED_TWICE);
 }
 
-void engi_cached_range_unref(struct engi_cached_range *r) {
-    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1) free(r);
+void engi_range_cache_count(struct eng *eng, const struct engi_range_look *l, bool hit) {
+    if (l->at.table) engi_cache_count(eng->cache, l->at.hash, ENGI_CACHED_RANGE, hit);
 }
-
-/* ---- a shard, locked ---- */
-
-static void link_range(struct engi_range_cache *rs, struct engi_range_shard *s, struct engi_cached_range *r) {
-    struct engi_cached_range **head = head_of(rs, s, r->hash);
-    r->next = *head;
-    *head = r;
-    r->newer = s->hand ? s->hand : r; /* behind all others */
-    r->older = s->hand ? s->hand->older : r;
-    r->newer->older = r->older->newer = r;
-    if (!s->hand) s->hand = r;
-    atomic_fetch_add_explicit(&s->bytes, r->size, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->ranges, 1, memory_order_relaxed);
-}
-
-/* Removes a cached range from its shard. A scan that reads it keeps its own reference. */
-static void drop_range(struct engi_range_cache *rs, struct engi_range_shard *s, struct engi_cached_range *r) {
-    struct engi_cached_range **at = head_of(rs, s, r->hash);
-    while (*at != r) at = &(*at)->next;
-    *at = r->next;
-    if (s->hand == r) s->hand = r->newer == r ? NULL : r->newer;
-    r->older->newer = r->newer;
-    r->newer->older = r->older;
-    atomic_fetch_sub_explicit(&s->bytes, r->size, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&s->ranges, 1, memory_order_relaxed);
-    engi_cached_range_unref(r);
-}
-
-static void make_room(struct engi_range_cache *rs, struct engi_range_shard *s, size_t size) {
-    while (s->hand && atomic_load_explicit(&s->bytes, memory_order_relaxed) + size > rs->most) {
-        struct engi_cached_range *r = s->hand;
-        s->hand = r->newer;
-        if (r->used) r->used = false;
-        else drop_range(rs, s, r);
-    }
-}
-
-void engi_range_cache_clear(struct engi_range_cache *r) {
-    if (!r) return;
-    atomic_fetch_add(&r->epoch, 1);
-    for (uint32_t i = 0; i < r->n_shards; i++) {
-        struct engi_range_shard *s = &r->shards[i];
-        engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-        while (s->hand) drop_range(r, s, s->hand);
-        engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
-    }
-}
-
-void engi_range_cache_free(struct engi_range_cache *r) {
-    if (!r) return;
-    if (r->shards) engi_range_cache_clear(r);
-    for (uint32_t i = 0; r->shards && i < r->n_shards; i++) {
-        pthread_mutex_destroy(&r->shards[i].lock);
-        free(r->shards[i].heads);
-        free((void *)r->shards[i].admissions);
-    }
-    free(r->shards);
-    free(r);
-}
-
-/* ---- admission counters ---- */
-
-struct admission { uint64_t tag, begun, misses, need, loop; };
-
-static struct admission admission_at(const struct engi_range_look *l) {
-    uint64_t v = atomic_load_explicit(l->admission, memory_order_relaxed), tag = l->at.place >> 48;
-    struct admission d = {
-        .tag = v >> 48, .begun = v >> 16 & 0xffffffff, .misses = v >> 8 & 0xff, .need = v >> 1 & 0x7f, .loop = v & 1};
-    return d.tag == tag && d.need ? d : (struct admission){.tag = tag, .need = MISSES_LEAST};
-}
-
-/* Stores the miss counter of a scan's begin. Two threads that store at once may lose a miss, which
- * does no harm. */
-static void set_admission(const struct engi_range_look *l, const struct admission *d) {
-    atomic_store_explicit(l->admission, d->tag << 48 | d->begun << 16 | d->misses << 8 | d->need << 1 | d->loop,
-                          memory_order_relaxed);
-}
-
-bool engi_range_cache_is_due(const struct engi_range_look *l, enum eng_tier tier) {
-    uint64_t begun = l->at.state / ENGI_GUARD_TAKEN & 0xffffffff;
-    if (!l->at.fills) return false;
-    struct admission d = admission_at(l);
-    if (d.begun != begun) d.misses = d.loop = 0;
-    d.begun = begun;
-    d.misses += d.misses < d.need && !(tier == ENG_TIER_ANY && d.loop);
-    d.loop = tier == ENG_TIER_CACHE;
-    set_admission(l, &d);
-    return d.misses >= d.need;
-}
-
-static void set_need(const struct engi_range_look *l, uint64_t need) {
-    struct admission d = admission_at(l);
-    d.need = need < MISSES_MOST ? need : MISSES_MOST;
-    d.misses = 0;
-    set_admission(l, &d);
-}
-
-void engi_range_cache_give_up(const struct engi_range_look *l) { set_need(l, admission_at(l).need * 2); }
-static void make_easy(const struct engi_range_look *l) { set_need(l, MISSES_LEAST); }
 
 /* ---- finding ---- */
-
-static bool begin_look(struct eng *eng, const struct engi_range_want *w, struct engi_range_look *l) {
-    struct engi_range_cache *r = eng->range_cache;
-    struct slice begin = w->back ? w->to : w->from;
-    uint64_t hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
-    l->epoch = atomic_load_explicit(&r->epoch, memory_order_acquire);
-    if (!engi_cache_look_begin(&l->at, w->table, engi_partition_guard(&eng->guards, begin), hash)) return false;
-    l->at.place = murmur3_hash(begin) ^ w->back;
-    l->admission = &shard_of(r, hash)->admissions[(l->at.place & (r->n_admissions - 1))];
-    return true;
-}
 
 static bool has(const struct engi_cached_range *r, struct slice from, struct slice to) {
     return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0;
@@ -205,20 +48,28 @@ static bool has_begin(const struct engi_cached_range *r, const struct engi_range
 
 /* Invariant 7. */
 static bool is_valid(const struct eng *eng, const struct engi_cached_range *r, const struct engi_range_look *l) {
-    return r->state == l->at.state && r->generation == l->at.generation &&
-           !engi_may_be_purged(eng, l->at.table, r->purged_from);
+    return r->state == l->at.state && r->head.generation == l->at.generation &&
+           !engi_may_be_purged(eng, l->at.table, r->head.purged_from);
 }
 
-static struct engi_cached_range *choose(struct eng *eng, struct engi_range_shard *s, const struct engi_range_want *w,
-                               const struct engi_range_look *l) {
+/* Removes a range from its bucket, which is locked, and adds it to the list gone. */
+static void remove_range(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached_range *r,
+                         struct engi_cached **gone) {
+    engi_bucket_remove(c, b, &r->head);
+    r->head.next = *gone;
+    *gone = &r->head;
+}
+
+/* Removes the partition's ranges that are not valid any more. */
+static struct engi_cached_range *choose(struct eng *eng, struct engi_cache_bucket *b, const struct engi_range_want *w,
+                                        const struct engi_range_look *l, struct engi_cached **gone) {
     struct engi_cached_range *best = NULL;
-    for (struct engi_cached_range *r = *head_of(eng->range_cache, s, l->at.hash), *next; r; r = next) {
-        next = r->next;
-        if (r->hash != l->at.hash) continue;
+    for (struct engi_cached_range *r = next_range(b->first, l->at.hash), *next; r; r = next) {
+        next = next_range(r->head.next, l->at.hash);
         bool begins = has_begin(r, w);
         if (!is_valid(eng, r, l)) {
-            if (begins) (r->hits ? make_easy : engi_range_cache_give_up)(l);
-            drop_range(eng->range_cache, s, r);
+            if (begins) engi_cache_set_need(eng->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
+            remove_range(eng->cache, b, r, gone);
         } else if (has(r, w->from, w->to)) {
             return r;
         } else if (begins && !w->whole) {
@@ -230,34 +81,33 @@ static struct engi_cached_range *choose(struct eng *eng, struct engi_range_shard
 
 struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
                                                 struct engi_range_look *look) {
-    if (!begin_look(eng, want, look)) return NULL;
-    struct engi_range_shard *s = shard_of(eng->range_cache, look->at.hash);
-    if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return NULL;
-    struct engi_cached_range *r = choose(eng, s, want, look);
+    struct engi_cache *c = eng->cache;
+    struct slice begin = want->back ? want->to : want->from;
+    uint64_t hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
+    look->epoch = atomic_load_explicit(&c->epoch, memory_order_acquire);
+    if (!engi_cache_look_begin(&look->at, want->table, engi_partition_guard(&eng->guards, begin), hash)) return NULL;
+    look->begin = murmur3_hash(begin) ^ want->back;
+    struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
+    if (engi_bucket_lacks(b, hash) || !engi_bucket_try_lock(b)) return NULL;
+    struct engi_cached *gone = NULL;
+    struct engi_cached_range *r = choose(eng, b, want, look, &gone);
     if (r) {
-        atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
-        r->used = true;
-        r->hits++;
+        atomic_fetch_add_explicit(&r->head.refs, 1, memory_order_relaxed);
+        r->head.used = r->was_hit = true;
     }
-    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
+    engi_bucket_unlock(b);
+    engi_cached_drop(c, gone);
     return r;
 }
 
 bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *l) {
-    struct engi_range_cache *r = eng->range_cache;
-    if (atomic_load_explicit(&r->epoch, memory_order_acquire) != l->epoch) return false; /* its table is gone */
-    return engi_cache_look_holds(&l->at);
-}
-
-void engi_range_cache_count(struct eng *eng, const struct engi_range_look *l, bool hit) {
-    if (!l->at.table) return;
-    struct engi_range_shard *s = shard_of(eng->range_cache, l->at.hash);
-    atomic_fetch_add_explicit(hit ? &s->hits : &s->misses, 1, memory_order_relaxed);
+    /* In another epoch the table is gone. */
+    return atomic_load_explicit(&eng->cache->epoch, memory_order_acquire) == l->epoch && engi_cache_look_holds(&l->at);
 }
 
 /* ---- bringing in ---- */
 
-bool engi_range_draft_init(struct engi_range_draft *d, struct engi_range_cache *of, bool back) {
+bool engi_range_draft_init(struct engi_range_draft *d, struct engi_cache *of, bool back) {
     if (atomic_fetch_add_explicit(&of->drafts, 1, memory_order_relaxed) >= ENGI_RANGE_DRAFTS) {
         atomic_fetch_sub_explicit(&of->drafts, 1, memory_order_relaxed);
         return false;
@@ -283,11 +133,11 @@ static size_t size_of(const struct engi_range_draft *d) {
     return sizeof(struct engi_cached_range) + d->lo.n + d->hi.n + sizeof(uint32_t) + d->ends.n + d->rows.n;
 }
 
-int engi_range_draft_add(const struct eng *eng, struct engi_range_draft *d, struct slice key, struct slice value) {
+int engi_range_draft_add(struct engi_range_draft *d, struct slice key, struct slice value) {
     size_t prefix = engi_prefix_len(key);
     int kind = key.n > prefix ? key.p[prefix] : 0;
     if (kind != ENGI_ROW && kind != ENGI_STATIC) return -1;
-    if (size_of(d) + sizeof(uint32_t) * 2 + key.n * 2 + value.n > eng->range_cache->range_most) return -1;
+    if (size_of(d) + sizeof(uint32_t) * 2 + key.n * 2 + value.n > range_most(d->of)) return -1;
     int64_t from = engi_purge_from(value);
     if (from < d->purged_from) d->purged_from = from;
     uint32_t n = (uint32_t)key.n;
@@ -307,86 +157,69 @@ static struct slice put_bound(uint8_t **at, const struct buf *from) {
     return s;
 }
 
-/* In ascending order. */
-static void put_rows(struct engi_cached_range *r, uint32_t *ends, uint8_t *bytes, const struct engi_range_draft *d) {
-    const uint32_t *from = (const uint32_t *)(const void *)d->ends.p;
-    uint32_t end = 0;
-    r->n = d->n;
-    r->ends = ends;
-    r->bytes = bytes;
-    for (uint32_t i = 0; i < d->n; i++) {
-        uint32_t k = d->back ? d->n - 1 - i : i, at = k ? from[k - 1] : 0, n = from[k] - at;
-        memcpy(bytes + end, d->rows.p + at, n);
-        ends[i] = end += n;
-    }
-}
-
-static struct engi_cached_range *make_range(const struct engi_range_look *l, const struct engi_range_draft *d) {
-    struct engi_cached_range *r = malloc(size_of(d));
+static struct engi_cached_range *make_range(struct engi_cache *c, const struct engi_range_look *l,
+                                            const struct engi_range_draft *d) {
+    struct engi_cached *head = engi_cached_new(c, &l->at, ENGI_CACHED_RANGE, d->purged_from, size_of(d));
+    struct engi_cached_range *r = (struct engi_cached_range *)head;
     if (!r) return NULL;
-    *r = (struct engi_cached_range){.hash = l->at.hash,
-                           .state = l->at.state,
-                           .generation = l->at.generation,
-                           .purged_from = d->purged_from,
-                           .size = size_of(d)};
-    atomic_init(&r->refs, 1);
     uint8_t *at = (uint8_t *)(r + 1);
+    r->n = d->n;
+    r->was_hit = false;
+    r->state = l->at.state;
     r->lo = put_bound(&at, &d->lo); /* next to the struct, because a search for a cached range compares both bounds */
     r->hi = put_bound(&at, &d->hi);
-    uint32_t *ends = (uint32_t *)(void *)(at + (-(uintptr_t)at & (sizeof(*ends) - 1)));
-    put_rows(r, ends, (uint8_t *)(ends + d->n), d);
+    uint32_t *ends = (uint32_t *)(void *)(at + (-(uintptr_t)at & (sizeof(*ends) - 1))), end = 0;
+    uint8_t *bytes = (uint8_t *)(ends + d->n);
+    r->ends = ends;
+    r->bytes = bytes;
+    const uint32_t *from = (const uint32_t *)(const void *)d->ends.p;
+    for (uint32_t i = 0; i < d->n; i++) { /* in ascending order */
+        uint32_t k = d->back ? d->n - 1 - i : i, begin = k ? from[k - 1] : 0, n = from[k] - begin;
+        memcpy(bytes + end, d->rows.p + begin, n);
+        ends[i] = end += n;
+    }
     return r;
 }
 
-/* Drops the cached ranges that fresh makes needless, and, if the partition has too many cached
+/* Removes the cached ranges that fresh makes needless, and, if the partition has too many cached
  * ranges, the one inserted first. Returns true if another cached range covers all of fresh. */
-static bool is_needless(struct eng *eng, struct engi_range_shard *s, const struct engi_cached_range *fresh) {
+static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const struct engi_cached_range *fresh,
+                        struct engi_cached **gone) {
     uint32_t n = 0;
+    uint64_t hash = fresh->head.hash;
     struct engi_cached_range *first = NULL;
-    for (struct engi_cached_range *r = *head_of(eng->range_cache, s, fresh->hash), *next; r; r = next) {
-        next = r->next;
-        if (r->hash != fresh->hash) continue;
-        bool same = r->state == fresh->state && r->generation == fresh->generation;
+    for (struct engi_cached_range *r = next_range(b->first, hash), *next; r; r = next) {
+        next = next_range(r->head.next, hash);
+        bool same = r->state == fresh->state && r->head.generation == fresh->head.generation;
         if (same && has(r, fresh->lo, fresh->hi)) return true;
         if (!same || has(fresh, r->lo, r->hi)) {
-            drop_range(eng->range_cache, s, r);
+            remove_range(c, b, r, gone);
             continue;
         }
         n++;
         first = r;
     }
-    if (n >= ENGI_RANGES_OF_PARTITION) drop_range(eng->range_cache, s, first);
+    if (n >= ENGI_RANGES_OF_PARTITION) remove_range(c, b, first, gone);
     return false;
 }
 
 void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, struct engi_range_draft *d) {
-    if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > eng->range_cache->range_most ||
+    struct engi_cache *c = eng->cache;
+    if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > range_most(c) ||
         !engi_range_cache_holds(eng, l))
         return;
-    struct engi_cached_range *r = make_range(l, d);
-    struct engi_range_shard *s = shard_of(eng->range_cache, l->at.hash);
+    struct engi_cached_range *r = make_range(c, l, d);
     if (!r) return;
-    bool locked = engi_mutex_try(&s->lock, ENGI_RANK_LEAF);
-    if (locked && engi_range_cache_holds(eng, l) && !is_needless(eng, s, r)) {
-        make_room(eng->range_cache, s, r->size);
-        link_range(eng->range_cache, s, r);
-        set_need(l, admission_at(l).need);
-        r = NULL;
+    struct engi_cache_bucket *b = engi_cache_bucket(c, l->at.hash);
+    struct engi_cached *gone = NULL;
+    engi_bucket_lock(b);
+    if (engi_range_cache_holds(eng, l) && !is_needless(c, b, r, &gone)) {
+        engi_bucket_insert(c, b, &r->head);
+        engi_cache_set_need(c, l->begin, ENGI_NEED_SAME);
+    } else {
+        r->head.next = gone;
+        gone = &r->head;
     }
-    if (locked) engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
-    if (r) engi_cached_range_unref(r);
-}
-
-/* ---- figures ---- */
-
-struct engi_cache_stats engi_range_cache_stats(const struct engi_range_cache *r) {
-    struct engi_cache_stats sum = {0};
-    for (uint32_t i = 0; r && i < r->n_shards; i++) {
-        const struct engi_range_shard *s = &r->shards[i];
-        sum.hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
-        sum.misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
-        sum.kept += atomic_load_explicit(&s->ranges, memory_order_relaxed);
-        sum.bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
-    }
-    return sum;
+    engi_bucket_unlock(b);
+    engi_cached_drop(c, gone);
 }

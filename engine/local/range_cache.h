@@ -1,11 +1,11 @@
 /* Cached ranges: the stored keys and values of a range of one partition, for reads of slices.
  *
  * Life of a cached range. A scan that finds none at its begin notes the state of the partition's
- * guard (engine/local/guard.h) and lets the store's iterator answer. The second time that a scan misses at this
- * begin without a write to the partition in between, it notes the records that the iterator passes
- * (engine/local/range_iter.h). At its end these become a cached range: all keys of [lo, hi), and no
- * other. Scans that begin there are then answered from the range, forward or backward, until the
- * next write. The code above an iterator (deletions, TTL, dropped columns, pages, charges) works
+ * guard (engine/local/guard.h) and lets the store's iterator answer. The second time that a scan
+ * misses at this begin without a write to the partition in between, it notes the records that the
+ * iterator passes (engine/local/range_iter.h). At its end these become a cached range: all keys of
+ * [lo, hi), and no other. Scans that begin there are then answered from the range, forward or
+ * backward, until the next write. The code above an iterator (deletions, TTL, dropped columns, pages, charges) works
  * the same for both kinds. If a range was dropped before it was used, the next one waits for twice
  * as many misses, and so on, so that alternating writes and reads do not pay for cached ranges.
  *
@@ -21,70 +21,33 @@
  *              the range invalid, and a later search frees it. Slices of a bucket that may hold
  *              deletions of ranges or partitions (engine/local/marks.h) are read from the store.
  *
- * A cached range is one piece of memory that never changes. Shards keep ranges by partition, each
- * within its share of the bytes, and evict the range inserted first that was not read since
- * (CLOCK). A shard is locked for a few loads and stores; a thread that does not get the lock does
- * without cached ranges. A reader of a range holds a reference.
- *
- *   admission counter:  [16 bits of the hash of the scan's begin][32 bits: how often the guard
- *                       was taken when it counted last][8 bits: misses since][7 bits: misses that it takes]
- *                       [1 bit: a loop has counted one, and the same read may come again on a
- *                       worker]
+ * A cached range is one block of memory that never changes. A reader of it holds a reference.
  */
 #pragma once
 
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
-#include "base/buf.h"
 #include "engine/kv.h"
 #include "engine/local/cache.h"
 
 struct eng;
-struct engi_table;
-struct engi_range_shard;
 
 enum {
-    ENGI_RANGE_CACHE_SHARE = 4 /* the cached ranges' share of the row cache's bytes, as a divisor */,
-    ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes */,
+    ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes, and at most an eighth of the cache */,
     ENGI_RANGES_OF_PARTITION = 16,
-    ENGI_RANGE_DRAFTS = 16 /* at a time */
+    ENGI_RANGE_DRAFTS = 16 /* at a time; their bytes come on top of the cache's */
 };
-
-struct engi_range_cache {
-    _Atomic uint32_t epoch; /* of the store: drafts from before a switch of the store are not kept */
-    _Atomic uint32_t drafts;
-    uint32_t n_shards;
-    size_t n_heads, n_admissions; /* of a shard; powers of two */
-    size_t most, range_most;   /* bytes: of a shard, of a cached range */
-    struct engi_range_shard *shards;
-};
-
-/* NULL: no memory, or bytes are too few. Cached ranges take at most bytes, except those dropped
- * while a scan still reads them. Drafts come on top, each at most as large as a cached range. */
-struct engi_range_cache *engi_range_cache_new(size_t bytes);
-void engi_range_cache_free(struct engi_range_cache *r);
-/* Removes the cached ranges of every table, for a switch to another store. No thread reads
- * meanwhile. */
-void engi_range_cache_clear(struct engi_range_cache *r);
 
 /* ---- cached ranges ---- */
 
 struct engi_cached_range {
-    _Atomic uint32_t refs;
-    uint32_t n; /* keys */
+    struct engi_cached head;
+    uint32_t n;   /* keys */
+    bool was_hit; /* under the bucket's lock */
     struct slice lo, hi;
     const uint32_t *ends; /* the end of each row in bytes; a row begins at the end of the one before */
     const uint8_t *bytes; /* of each row: [u32 bytes of key][key][value] */
-    uint64_t hash, state, generation;
-    int64_t purged_from; /* seconds: earliest moment from which gc_grace counts for any part of the cached range */
-    size_t size;
-    /* The shard's fields, under its lock. */
-    struct engi_cached_range *next;           /* list of the same head */
-    struct engi_cached_range *older, *newer; /* ring in order of insertion */
-    uint32_t hits;
-    bool used;
+    uint64_t state;       /* of the partition's guard */
 };
 
 static inline struct slice engi_cached_range_row(const struct engi_cached_range *r, uint32_t i) {
@@ -112,7 +75,7 @@ struct engi_range_want {
 /* The state of one scan's search, taken before the store is asked. */
 struct engi_range_look {
     struct engi_cache_look at; /* of the partition */
-    _Atomic uint64_t *admission;
+    uint64_t begin;            /* the scan's begin and direction, hashed: misses are counted by it */
     uint32_t epoch;
 };
 
@@ -120,7 +83,6 @@ struct engi_range_look {
  * is none, and the look serves to note the store's answer. Any thread. */
 struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
                                                 struct engi_range_look *look);
-void engi_cached_range_unref(struct engi_cached_range *r);
 /* Whether the partition had no write and the table no change since the look. Then all reads of the
  * partition meanwhile are of one moment. */
 bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *look) MUST_CHECK;
@@ -129,13 +91,13 @@ void engi_range_cache_count(struct eng *eng, const struct engi_range_look *look,
 /* ---- bringing in ---- */
 
 /* Counts the miss, and returns whether the store's answer to it should be noted. */
-bool engi_range_cache_is_due(const struct engi_range_look *look, enum eng_tier tier);
+bool engi_range_cache_is_due(struct eng *eng, const struct engi_range_look *look, enum eng_tier tier) MUST_CHECK;
 /* This begin cannot become a cached range: require more misses next time. */
-void engi_range_cache_give_up(const struct engi_range_look *look);
+void engi_range_cache_give_up(struct eng *eng, const struct engi_range_look *look);
 
 /* The records that an iterator has passed, in its order. All zero: empty. */
 struct engi_range_draft {
-    struct engi_range_cache *of;
+    struct engi_cache *of;
     struct buf rows, ends, lo, hi; /* rows: as in a cached range; ends: u32 each */
     uint32_t n;
     bool back;
@@ -143,12 +105,9 @@ struct engi_range_draft {
 };
 /* False: ENGI_RANGE_DRAFTS scans are noting already, some perhaps paused. Then this scan reads
  * without noting. */
-bool engi_range_draft_init(struct engi_range_draft *d, struct engi_range_cache *of, bool back) MUST_CHECK;
+bool engi_range_draft_init(struct engi_range_draft *d, struct engi_cache *of, bool back) MUST_CHECK;
 void engi_range_draft_fini(struct engi_range_draft *d);
 /* -1: it is too large, has no memory, or cannot be kept. */
-int engi_range_draft_add(const struct eng *eng, struct engi_range_draft *d, struct slice key,
-                       struct slice value) MUST_CHECK;
+int engi_range_draft_add(struct engi_range_draft *d, struct slice key, struct slice value) MUST_CHECK;
 /* Makes the draft a cached range, if it is still valid. */
 void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *look, struct engi_range_draft *d);
-
-struct engi_cache_stats engi_range_cache_stats(const struct engi_range_cache *r);

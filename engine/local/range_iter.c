@@ -43,9 +43,13 @@ static inline int stand(struct range_iter *i, uint32_t at) {
     struct slice row = engi_cached_range_row(i->range, at);
     i->at = at;
     i->it.key = engi_cached_range_key(row);
-    i->it.value = slice_of(i->it.key.p + i->it.key.n, row.n - sizeof(uint32_t) - i->it.key.n);
+    i->it.value = engi_cached_range_value(row);
     i->began = true;
     return 1;
+}
+
+static struct slice key_at(const struct engi_cached_range *r, uint32_t at) {
+    return engi_cached_range_key(engi_cached_range_row(r, at));
 }
 
 /* The index of the first key not below this one; n: there is none. */
@@ -53,7 +57,7 @@ static uint32_t find_key(const struct engi_cached_range *r, struct slice key) {
     uint32_t from = 0, to = r->n;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
-        if (slice_cmp(engi_cached_range_key(engi_cached_range_row(r, mid)), key) < 0) from = mid + 1;
+        if (slice_cmp(key_at(r, mid), key) < 0) from = mid + 1;
         else to = mid;
     }
     return from;
@@ -69,28 +73,20 @@ static int past_low(struct range_iter *i) {
     return i->has_low ? 0 : OUTSIDE;
 }
 
-/* Most scans begin where the cached range does, and then need no search through keys outside the
- * processor's cache. */
-static int seek(struct range_iter *i, struct slice key) {
-    int c = slice_cmp(key, i->range->lo);
-    if (c < 0) return OUTSIDE;
-    uint32_t at = c ? find_key(i->range, key) : 0;
-    return at < i->range->n ? stand(i, at) : past_high(i);
-}
-
-/* A slice excludes its end, so a key exactly there is not returned even if the cached range does
- * not have it. */
-static int seek_back(struct range_iter *i, struct slice key) {
-    uint32_t at = find_key(i->range, key);
-    bool there = at < i->range->n && slice_eq(engi_cached_range_key(engi_cached_range_row(i->range, at)), key);
-    if (there) return stand(i, at);
-    return at ? stand(i, at - 1) : past_low(i);
-}
-
 static inline int move_in_range(struct range_iter *i, enum kv_move move, struct slice key) {
-    if (move == KV_NEXT) return i->at + 1 < i->range->n ? stand(i, i->at + 1) : past_high(i);
+    const struct engi_cached_range *r = i->range;
+    if (move == KV_NEXT) return i->at + 1 < r->n ? stand(i, i->at + 1) : past_high(i);
     if (move == KV_PREV) return i->at ? stand(i, i->at - 1) : past_low(i);
-    return move == KV_SEEK ? seek(i, key) : seek_back(i, key);
+    /* Most scans begin where the cached range does, and then need no search through keys outside the
+     * processor's cache. */
+    int c = move == KV_SEEK ? slice_cmp(key, r->lo) : 1;
+    if (c < 0) return OUTSIDE;
+    uint32_t at = c ? find_key(r, key) : 0;
+    if (move == KV_SEEK) return at < r->n ? stand(i, at) : past_high(i);
+    /* A slice excludes its end, so a key exactly there is not returned even if the cached range does
+     * not have it. */
+    if (at < r->n && slice_eq(key_at(r, at), key)) return stand(i, at);
+    return at ? stand(i, at - 1) : past_low(i);
 }
 
 /* ---- notes of the store's iterator ---- */
@@ -102,7 +98,7 @@ static void forget_notes(struct range_iter *i) {
 
 static void give_up(struct range_iter *i) {
     forget_notes(i);
-    engi_range_cache_give_up(&i->look);
+    engi_range_cache_give_up(i->eng, &i->look);
 }
 
 static void put_bound(struct buf *b, struct slice key, bool behind) {
@@ -121,23 +117,21 @@ static bool follows(const struct range_iter *i, enum kv_move move, struct slice 
     return move == (d->back ? KV_PREV : KV_NEXT) || (move == KV_SEEK && !d->back && slice_eq(key, buf_slice(&d->hi)));
 }
 
-static void begin_notes(struct range_iter *i, struct slice key) {
-    if (i->draft.back) put_bound(&i->draft.hi, key, !slice_eq(key, i->spec.upper));
-    else put_bound(&i->draft.lo, key, false);
-}
-
 /* Adds the result of a move to the notes. */
-static void note(struct range_iter *i, int got) {
+static void note(struct range_iter *i, enum kv_move move, struct slice key, int got) {
     struct engi_range_draft *d = &i->draft;
     struct buf *end = d->back ? &d->lo : &d->hi;
+    if (got < 0) return forget_notes(i);
+    if (!follows(i, move, key)) return give_up(i);
+    if (!has_notes(i)) put_bound(d->back ? &d->hi : &d->lo, key, d->back && !slice_eq(key, i->spec.upper));
     i->ended = got == 0;
     if (i->ended) put_bound(end, d->back ? i->spec.lower : i->spec.upper, false);
     else put_bound(end, i->it.key, !d->back);
-    if (!i->ended && engi_range_draft_add(i->eng, d, i->it.key, i->it.value)) give_up(i);
+    if (!i->ended && engi_range_draft_add(d, i->it.key, i->it.value)) give_up(i);
 }
 
 static void start_notes(struct range_iter *i) {
-    i->notes = engi_range_draft_init(&i->draft, i->eng->range_cache, i->back);
+    i->notes = engi_range_draft_init(&i->draft, i->eng->cache, i->back);
 }
 
 /* Starts notes with the rows of a cached range, for a scan that goes on behind it. */
@@ -148,7 +142,7 @@ static void note_range(struct range_iter *i, const struct engi_cached_range *r) 
     put_bound(&i->draft.hi, r->hi, false);
     for (uint32_t k = 0; i->notes && k < r->n; k++) {
         struct slice row = engi_cached_range_row(r, k);
-        if (engi_range_draft_add(i->eng, &i->draft, engi_cached_range_key(row), engi_cached_range_value(row)))
+        if (engi_range_draft_add(&i->draft, engi_cached_range_key(row), engi_cached_range_value(row)))
             give_up(i);
     }
 }
@@ -162,32 +156,13 @@ static int move_below(struct range_iter *i, enum kv_move move, struct slice key,
         i->it.value = i->below->value;
         i->began = true;
     }
-    if (LIKELY(!i->notes) || i->ended) return got;
-    if (got < 0) {
-        forget_notes(i);
-    } else if (!follows(i, move, key)) {
-        give_up(i);
-    } else {
-        if (!has_notes(i)) begin_notes(i, key);
-        note(i, got);
-    }
+    if (UNLIKELY(i->notes) && !i->ended) note(i, move, key, got);
     return got;
 }
 
-/* Goes on at the cached range's end, in the direction of the move. */
-static int go_on(struct range_iter *i, const struct engi_cached_range *range, enum kv_move move, struct slice key,
-                 bool same, struct err *e) {
-    bool ahead = move == KV_NEXT ||
-                 (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
-    if (ahead && same && engi_range_cache_is_due(&i->look, i->spec.tier)) note_range(i, range);
-    if (ahead) return move_below(i, KV_SEEK, range->hi, e);
-    if (move != KV_PREV) return move_below(i, move, key, e);
-    int got = move_below(i, KV_SEEK_BACK, engi_cached_range_key(engi_cached_range_row(range, 0)), e);
-    return got > 0 ? move_below(i, KV_PREV, key, e) : got;
-}
-
-/* Switches from the cached range to the store's iterator. The records returned so far are of the
- * cached range's moment, so the rest must be, too. */
+/* Switches from the cached range to the store's iterator, which goes on at the range's end in the
+ * direction of the move. The records returned so far are of the cached range's moment, so the rest
+ * must be, too. */
 static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
     struct engi_cached_range *range = i->range;
     assert(!i->began || i->spec.tier == ENG_TIER_CACHE);
@@ -198,23 +173,27 @@ static int leave(struct range_iter *i, enum kv_move move, struct slice key, stru
     i->left = range;
     i->it.stays = false;
     engi_range_cache_count(i->eng, &i->look, false);
-    return go_on(i, range, move, key, same, e);
+    bool ahead = move == KV_NEXT ||
+                 (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
+    if (ahead && same && engi_range_cache_is_due(i->eng, &i->look, i->spec.tier)) note_range(i, range);
+    if (ahead) return move_below(i, KV_SEEK, range->hi, e);
+    if (move != KV_PREV) return move_below(i, move, key, e);
+    int got = move_below(i, KV_SEEK_BACK, key_at(range, 0), e);
+    return got > 0 ? move_below(i, KV_PREV, key, e) : got;
 }
 
 /* ---- as an iterator ---- */
 
-static SELDOM int move_any(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
-    if (!i->range) return move_below(i, move, key, e);
-    int got = move_in_range(i, move, key);
-    return LIKELY(got != OUTSIDE) ? got : leave(i, move, key, e);
-}
-
 static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
     struct range_iter *i = (struct range_iter *)it;
-    bool next = move == KV_NEXT && i->range && i->at + 1 < i->range->n;
-    if (UNLIKELY(!next)) return kv_iter_lend(it, move_any(i, move, key, e), e);
-    int got = stand(i, i->at + 1);
-    fetch(i->it.value.p, i->it.value.n + AHEAD, ROW_LINES);
+    int got = OUTSIDE;
+    if (LIKELY(move == KV_NEXT && i->range && i->at + 1 < i->range->n)) {
+        got = stand(i, i->at + 1);
+        fetch(i->it.value.p, i->it.value.n + AHEAD, ROW_LINES);
+    } else {
+        if (i->range) got = move_in_range(i, move, key);
+        if (got == OUTSIDE) got = i->range ? leave(i, move, key, e) : move_below(i, move, key, e);
+    }
     return kv_iter_lend(it, got, e);
 }
 
@@ -224,42 +203,38 @@ static void iter_free(struct kv_iter *it) {
     if (i->range) engi_range_cache_count(i->eng, &i->look, true);
     if (i->notes && has_notes(i)) engi_range_cache_keep(i->eng, &i->look, &i->draft);
     forget_notes(i);
-    if (i->range) engi_cached_range_unref(i->range);
-    if (i->left) engi_cached_range_unref(i->left);
+    if (i->range) engi_cached_unref(&i->range->head);
+    if (i->left) engi_cached_unref(&i->left->head);
     if (i->below) i->below->ops->iter_free(i->below);
     free(i);
 }
 
 static const struct kv_iter_ops range_ops = {.iter_move = iter_move, .iter_free = iter_free};
 
-static struct kv_iter *through_range(struct range_iter *i, struct engi_cached_range *range,
-                                     const struct engi_range_want *want) {
-    i->range = range;
-    i->it.stays = !POISONS; /* kv_iter_lend makes copies */
-    fetch(range->bytes, 0, AHEAD / LINE);
-    i->has_low = slice_cmp(range->lo, want->from) <= 0;
-    i->has_high = slice_cmp(want->to, range->hi) <= 0;
-    return &i->it;
-}
-
-static struct kv_iter *through_store(struct range_iter *i, struct err *e) {
-    i->below = i->eng->kv->ops->iter_new(i->eng->kv, &i->spec, e);
-    start_notes(i);
-    if (i->below) return &i->it;
-    iter_free(&i->it);
-    return NULL;
-}
-
 struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *spec,
                                     const struct engi_range_want *want, struct err *e) {
     struct engi_range_look look;
     struct engi_cached_range *range = engi_range_cache_find(eng, want, &look);
-    bool due = !range && engi_range_cache_is_due(&look, spec->tier);
+    bool due = !range && engi_range_cache_is_due(eng, &look, spec->tier);
     /* malloc, unlike calloc, takes it from the thread's own cache */
     struct range_iter *i = range || due ? malloc(sizeof(*i)) : NULL;
     if (i) *i = (struct range_iter){.it.ops = &range_ops, .eng = eng, .spec = *spec, .look = look, .back = want->back};
-    if (i && range) return through_range(i, range, want);
-    if (range) engi_cached_range_unref(range);
+    if (i && range) {
+        i->range = range;
+        i->it.stays = !POISONS; /* kv_iter_lend makes copies */
+        fetch(range->bytes, 0, AHEAD / LINE);
+        i->has_low = slice_cmp(range->lo, want->from) <= 0;
+        i->has_high = slice_cmp(want->to, range->hi) <= 0;
+        return &i->it;
+    }
+    if (range) engi_cached_unref(&range->head);
     engi_range_cache_count(eng, &look, false);
-    return i ? through_store(i, e) : eng->kv->ops->iter_new(eng->kv, spec, e);
+    struct kv_iter *below = eng->kv->ops->iter_new(eng->kv, spec, e);
+    if (!i || !below) {
+        free(i);
+        return below;
+    }
+    i->below = below;
+    start_notes(i);
+    return &i->it;
 }

@@ -38,7 +38,7 @@ static int keep(struct eng *eng, struct kv_value *value, struct arena *a, struct
 static int get(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
     struct kv_value value;
     struct engi_cache_look look;
-    int got = eng->row_cache ? engi_row_cache_find(eng, t, r->key, r->arena, &look, &r->row.bytes)
+    int got = eng->cache ? engi_row_cache_find(eng, t, r->key, r->arena, &look, &r->row.bytes)
                              : ENGI_ROW_CACHE_MISS;
     if (got != ENGI_ROW_CACHE_MISS) {
         r->row.cells = r->arena;
@@ -47,7 +47,7 @@ static int get(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct
     }
     got = eng->kv->ops->get(eng->kv, tier, r->key, &value, e);
     if (got < 0 || (got && keep(eng, &value, r->arena, &r->row, e))) return got < 0 ? got : -1;
-    if (eng->row_cache) engi_row_cache_fill(eng, &look, r->key, got ? &r->row.bytes : NULL);
+    if (eng->cache) engi_row_cache_fill(eng, &look, r->key, got ? &r->row.bytes : NULL);
     return 0;
 }
 
@@ -82,13 +82,13 @@ struct pair_look {
 static bool find_pair(struct eng *eng, struct engi_table *t, struct store_read *r, struct pair_look *l) {
     struct slice statics;
     l->row.table = l->statics.table = NULL;
-    if (!eng->row_cache || r->n_prefix >= sizeof(l->key)) return false;
+    if (!eng->cache || r->n_prefix >= sizeof(l->key)) return false;
     memcpy(l->key, r->key.p, r->n_prefix);
     l->key[r->n_prefix] = ENGI_STATIC;
     l->statics_key = slice_of(l->key, r->n_prefix + 1);
     int has_row = engi_row_cache_find(eng, t, r->key, r->arena, &l->row, &r->row.bytes);
     int has_statics = engi_row_cache_find(eng, t, l->statics_key, r->arena, &l->statics, &statics);
-    if (has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(eng, &l->row))
+    if (has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(&l->row))
         return false;
     r->row.cells = r->statics.cells = r->arena;
     if (!has_row) r->row.bytes.p = NULL;
@@ -130,7 +130,7 @@ struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const
     view->moment = atomic_load(&eng->heals);
     struct kv_iter_spec spec = {.tier = range->tier, .one_prefix = range->part && !range->reverse, .undeleted = true,
                                 .lower = range->lower, .upper = range->upper};
-    if (eng->range_cache && range->from.p && !engi_read_may_be_deleted(s, view, range->part->token)) {
+    if (eng->cache && range->from.p && !engi_read_may_be_deleted(s, view, range->part->token)) {
         struct engi_range_want want = {.table = view->table, .back = range->reverse,
                                        .from = range->from, .to = range->to,
                                        .whole = range->tier != ENG_TIER_CACHE || range->both_ends};

@@ -11,7 +11,6 @@
 #include "engine/local/eng.h"
 #include "engine/local/fragment.h"
 #include "engine/local/lock_order.h"
-#include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"

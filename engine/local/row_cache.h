@@ -1,14 +1,13 @@
-/* A cache of stored rows by key, in front of the store: the store's answer to a get, also that it
- * has no such row. Private to engine/.
+/* Stored rows by key in the engine's cache (engine/local/cache.h): the store's answer to a get, also
+ * that it has no such row. Private to engine/.
  *
  * Life of an entry. A reader that does not find its row here notes the state of the row's guard
  * (engine/local/guard.h) and gets the row from the store. The second time in a while that a read
  * misses the row, it inserts the row, unless a write to a row of that guard has begun since. A
  * writer evicts the row after it has taken the guard and before the store has the write. If no
  * other thread was at the guard meanwhile, the writer can compute the store's new answer from the
- * evicted one, and inserts that: so a row that is read and written in turn stays cached. A full
- * cache evicts the entries inserted first that were not read since (CLOCK). Scans neither use nor
- * fill this cache; slices are in cached ranges (engine/local/range_cache.h).
+ * evicted one, and inserts that: so a row that is read and written in turn stays cached. Scans
+ * neither use nor fill this cache; slices are in cached ranges (engine/local/range_cache.h).
  *
  * Invariant 6: an entry that can be found equals the store's answer to a get of its key at that
  *              moment. (a) It is inserted only when no write to its guard took place from before
@@ -19,35 +18,16 @@
  *              engi_table_change_begin and engi_table_change_end, which no entry of the table
  *              survives. (d) Where a compaction may by now have removed a part of a row without a
  *              write (engine/rows/purge.h), the store is asked. A fold changes no value.
- *
- * All memory is allocated at the start: a number of shards, each with a ring of entries and an
- * index of buckets, which hold the entries' positions in the ring. Positions only grow. So a
- * reader, which takes no lock, knows that its copy of an entry is whole if the bucket still has the
- * same position afterwards. In a shard one thread at a time inserts and evicts; a thread that does
- * not get the lock skips that. A bucket is changed under its own lock, held for a few loads and
- * stores.
- *
- *   entry:  [u16 words of all][u16 bytes of key][u16 bytes of value][u16 ABSENT, PAD] [u64 hash]
- *           [i64 seconds: may be purged from] [u64 table's generation] [key] [value]
- *   bucket: [20 bits of the hash][43 bits position][1 bit: read since]
  */
 #pragma once
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "engine/local/cache.h"
 
 struct eng;
-struct engi_table;
-struct engi_row_cache; /* an engine's; NULL: it has none */
 
 /* Larger ones are not kept. */
 enum { ENGI_ROW_CACHE_VALUE_MAX = 4096, ENGI_ROW_CACHE_KEY_MAX = 512 };
-
-/* NULL: no memory, or bytes are too few for one shard. The cache takes at most bytes, and little
- * memory before it is used. */
-struct engi_row_cache *engi_row_cache_new(size_t bytes);
-void engi_row_cache_free(struct engi_row_cache *c);
 
 enum { ENGI_ROW_CACHE_MISS = -1 };
 /* 1: *value is the row's, in the arena; 0: the store has no such row; MISS: ask the store. Any
@@ -58,12 +38,12 @@ int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key,
  * hit. */
 void engi_row_cache_fill(struct eng *eng, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value);
-/* Whether the entry found is still there. Then it was there all the time, and an entry of another
- * row found meanwhile is of the same moment. */
-bool engi_row_cache_still(const struct eng *eng, const struct engi_cache_look *look) MUST_CHECK;
+/* Whether the row found is still the store's answer, because no write to its guard took place since
+ * the look began. Then an entry of another row found meanwhile is of the same moment. */
+static inline bool engi_row_cache_still(const struct engi_cache_look *look) {
+    return look->fills && engi_cache_look_holds(look);
+}
 
-/* Prefetches the row's bucket into the processor's cache, for a write that follows soon. */
-void engi_row_cache_prefetch(struct engi_row_cache *c, uint64_t hash);
 /* Evicts the row. Called by a writer that holds the row's guard, before the store has the write. */
 void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key);
 /* Evicts the row, too. Returns true if it was cached and the caller alone holds the guard. Then the
@@ -74,7 +54,3 @@ bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t h
 /* Called after the store has the write and the guard was left. Inserts value, which is the store's
  * new answer, if no other thread was at the guard since the eviction. */
 void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key, struct slice value);
-/* Removes the entries of every table. No thread reads meanwhile. */
-void engi_row_cache_clear(struct engi_row_cache *c);
-
-struct engi_cache_stats engi_row_cache_stats(const struct engi_row_cache *c);

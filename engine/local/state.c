@@ -9,16 +9,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/local/cache.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/front.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
-#include "engine/local/range_cache.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"
-#include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 
 static int check_folder(const struct eng *eng, struct err *e) {
@@ -110,8 +109,7 @@ void eng_state_settle(struct eng *eng) {
 /* Discards all state in memory about the old store. The write clock's counters stay, so that this
  * server's timestamps keep growing. */
 static void forget(struct eng *eng) {
-    engi_row_cache_clear(eng->row_cache);
-    engi_range_cache_clear(eng->range_cache);
+    engi_cache_clear(eng->cache);
     engi_tables_forget(eng);
     engi_histories_forget(&eng->histories);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);

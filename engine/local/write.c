@@ -11,7 +11,6 @@
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
-#include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
@@ -173,7 +172,7 @@ static void note_ts(struct engi_table *t, int64_t ts) {
 static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
     __builtin_prefetch(engi_guard(&eng->guards, hash), 1);
     __builtin_prefetch(engi_partition_guard(&eng->guards, key), 1);
-    if (eng->row_cache) engi_row_cache_prefetch(eng->row_cache, hash);
+    if (eng->cache) __builtin_prefetch(engi_cache_bucket(eng->cache, hash));
 }
 
 static uint8_t marks_of(uint8_t deletes) {

@@ -117,12 +117,12 @@ static const char *read_slice(struct world *w, const struct ask *a) {
 
 /* The same from the store alone; the cost stays that of the read before. */
 static void assert_is_the_stores(struct world *w, const struct ask *a) {
-    struct engi_range_cache *runs = w->eng->range_cache;
+    struct engi_cache *cache = w->eng->cache;
     char *seen = strdup(read_slice(w, a));
     struct op_cost cost = w->cost;
-    w->eng->range_cache = NULL;
+    w->eng->cache = NULL;
     const char *stored = read_slice(w, a);
-    w->eng->range_cache = runs;
+    w->eng->cache = cache;
     assert_string_equal(seen, stored);
     assert_memory_equal(&cost, &w->cost, sizeof(cost));
     free(seen);
@@ -460,11 +460,11 @@ static void test_so_many_are_noted_at_a_time(void **state) {
         waiting[i] = open_scan(w, &all_of_p);
         assert_int_equal(take(w, waiting[i], 1), 1);
     }
-    assert_int_equal(atomic_load(&w->eng->range_cache->drafts), ENGI_RANGE_DRAFTS);
+    assert_int_equal(atomic_load(&w->eng->cache->drafts), ENGI_RANGE_DRAFTS);
     for (int i = 0; i < 5; i++) assert_false(is_hit(w, &other));
-    assert_int_equal(atomic_load(&w->eng->range_cache->drafts), ENGI_RANGE_DRAFTS);
+    assert_int_equal(atomic_load(&w->eng->cache->drafts), ENGI_RANGE_DRAFTS);
     for (size_t i = 0; i < ARRAY_LEN(waiting); i++) eng_scan_close(waiting[i]);
-    assert_int_equal(atomic_load(&w->eng->range_cache->drafts), 0);
+    assert_int_equal(atomic_load(&w->eng->cache->drafts), 0);
     warm_at(w, &other);
 }
 
@@ -586,29 +586,29 @@ static void test_a_large_partition_has_runs_of_its_pages(void **state) {
     }
     assert_true(runs(w) > 0);
     for (int i = 0; i < 20; i++) assert_is_the_stores(w, &all_of_p); /* 600 KB */
-    assert_true(eng_stat(w->eng, ENG_STAT_RANGE_BYTES) <= LARGE / ENGI_RANGE_CACHE_SHARE);
+    assert_true(eng_stat(w->eng, ENG_STAT_RANGE_BYTES) <= LARGE);
 }
 
 static void test_memory_has_a_bound_and_what_is_read_again_stays(void **state) {
     struct world *w = *state;
-    enum { PARTS = 60, HOT = 4 };
+    enum { PARTS = 240, HOT = 4 }; /* four times what the cache holds */
     char keys[PARTS][16];
     uint64_t hot_hits = 0, most = 0;
     for (int i = 0; i < PARTS; i++) {
-        snprintf(keys[i], sizeof(keys[i]), "p%02d", i);
+        snprintf(keys[i], sizeof(keys[i]), "p%03d", i);
         put_rows(w, keys[i], 10);
     }
-    for (int i = 0; i < 6 * PARTS; i++) {
+    for (int i = 0; i < 3 * PARTS; i++) {
         struct ask cold = {.table = TABLE, .key = keys[i % PARTS], .from = "", .to = ""}, hot = cold;
         hot.key = keys[i % HOT];
         for (int k = 0; k < 2; k++) (void)read_slice(w, &cold);
         hot_hits += is_hit(w, &hot);
         uint64_t bytes = eng_stat(w->eng, ENG_STAT_RANGE_BYTES);
-        assert_true(bytes <= SMALL / ENGI_RANGE_CACHE_SHARE);
+        assert_true(bytes <= SMALL);
         if (bytes > most) most = bytes;
     }
-    assert_true(most > SMALL / ENGI_RANGE_CACHE_SHARE / 2);
-    assert_true(hot_hits > 6 * PARTS * 8 / 10);
+    assert_true(most > SMALL / 2);
+    assert_true(hot_hits > 3 * PARTS * 8 / 10);
 }
 
 /* ---- at random ---- */

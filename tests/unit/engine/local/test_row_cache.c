@@ -294,7 +294,7 @@ static void is_as_stored(struct world *w, const char *ck) {
     int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &row, &cost,
                           &w->e);
     assert_int_equal(hits(w), before + 1);
-    engi_row_cache_clear(w->eng->row_cache);
+    engi_cache_clear(w->eng->cache);
     assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &stored,
                                  &of_store, &w->e),
                      got);
