@@ -11,7 +11,7 @@
 #include "engine/local/gather.h"
 #include "engine/local/guard.h"
 #include "engine/local/marks.h"
-#include "engine/local/write_clock.h"
+#include "engine/local/horizon.h"
 #include "engine/store.h"
 
 /* Parts of struct eng. The header that each comment names declares the functions. */
@@ -118,8 +118,9 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) {
     atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
 }
 
-/* The functions of the local store. */
+/* The functions of the local store, and those of the front of every engine (engine/local/front.c). */
 extern const struct store_ops engi_local_store;
+extern const struct store_front engi_front;
 
 int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* eng_ingest from a snapshot of the store; NULL: the present content. */

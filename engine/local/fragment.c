@@ -4,11 +4,8 @@
 #include <stdlib.h>
 
 #include "engine/local/commit.h"
-#include "engine/local/eng.h"
-#include "engine/local/guard.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
-#include "engine/rows/tombstone.h"
 
 struct loose {
     struct slice key;
@@ -29,8 +26,9 @@ struct step {
     bool more;
 };
 
-static struct slice rest_of(const struct step *s) {
-    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
+/* What follows the kind in a key of the partition. */
+static struct slice rest_of(const struct step *s, struct slice key) {
+    return slice_of(key.p + s->prefix.n + 1, key.n - s->prefix.n - 1);
 }
 
 static int seek(struct step *s, struct err *e) {
@@ -48,16 +46,6 @@ static int read_partition(struct step *s, struct err *e) {
     return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
 }
 
-static int take_loose(struct step *s, struct err *e) {
-    struct loose *l = &s->loose[s->n_loose];
-    l->key = arena_dup(&s->arena, s->it->key);
-    if (!l->key.p) return err_nomem(e);
-    size_t skip = s->prefix.n + 1;
-    if (engi_tomb_read(slice_of(l->key.p + skip, l->key.n - skip), s->it->value, &l->tomb, e)) return -1;
-    s->n_loose++;
-    return 0;
-}
-
 static int read_loose(struct step *s, struct err *e) {
     s->key.n = 0;
     buf_put_slice(&s->key, s->prefix);
@@ -68,8 +56,12 @@ static int read_loose(struct step *s, struct err *e) {
          got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e)) {
         s->more = s->n_loose == ENGI_FRAGMENT_LOOSE || bytes >= ENGI_LOOSE_BYTES_MAX;
         if (s->more) break;
+        struct loose *l = &s->loose[s->n_loose];
         bytes += s->it->key.n;
-        if (take_loose(s, e)) return -1;
+        l->key = arena_dup(&s->arena, s->it->key);
+        if (!l->key.p) return err_nomem(e);
+        if (engi_tomb_read(rest_of(s, l->key), s->it->value, &l->tomb, e)) return -1;
+        s->n_loose++;
     }
     return got < 0 ? got : 0;
 }
@@ -95,7 +87,7 @@ static int read_pieces(struct step *s, const struct engi_interval *range, struct
     engi_key_fragment_after(&s->key, s->prefix, from);
     int got = seek(s, e), rc = 0;
     while (got > 0 && !rc && engi_on_fragment(s->it, s->prefix)) {
-        if (engi_tomb_read(rest_of(s), s->it->value, &piece, e)) return -1;
+        if (engi_tomb_read(rest_of(s, s->it->key), s->it->value, &piece, e)) return -1;
         if (!range->no_end && slice_cmp(piece.range.from, range->to) >= 0) break;
         rc = take_piece(s, &piece, e);
         *beyond = piece.range.no_end ? slice_of("", 0) : arena_dup(&s->arena, piece.range.to);
@@ -104,15 +96,6 @@ static int read_pieces(struct step *s, const struct engi_interval *range, struct
         got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e);
     }
     return rc < 0 ? rc : got < 0 ? got : 0;
-}
-
-static int read_all_pieces(struct step *s, struct err *e) {
-    struct slice beyond = {0};
-    int rc = 0;
-    qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
-    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
-        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
-    return rc;
 }
 
 static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
@@ -144,20 +127,18 @@ static int replace_loose(struct step *s, struct err *e) {
     return 0;
 }
 
-static int put_pieces(struct step *s, struct err *e) {
-    struct engi_tomb piece;
-    for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
-        if (put(s, &piece, true)) return err_nomem(e);
-    return 0;
-}
-
 static int run(struct step *s, struct err *e) {
+    struct slice beyond = {0};
+    struct engi_tomb piece;
     int rc = read_partition(s, e);
     if (!rc) rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
-    if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e)) ||
-        (rc = put_pieces(s, e)))
-        return rc;
+    qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
+    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
+        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
+    if (rc || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e))) return rc;
+    for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
+        if (put(s, &piece, true)) return err_nomem(e);
     assert(engi_partition_is_shared(&s->eng->guards, s->prefix)); /* invariant 7 (a) */
     rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
     if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store fragments later */
@@ -165,34 +146,29 @@ static int run(struct step *s, struct err *e) {
     return s->more;
 }
 
-static int step_with(struct step *s, enum eng_tier tier, struct slice upper, struct err *e) {
-    const struct kv_ops *ops = s->eng->kv->ops;
-    /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
-     * of a history can have some, and it is fragmented in the blocking tier. */
-    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = upper};
-    s->batch = ops->batch_new(s->eng->kv);
-    if (!s->batch) return err_nomem(e);
-    s->it = ops->iter_new(s->eng->kv, &spec, e);
-    int rc = s->it ? run(s, e) : -1;
-    if (s->it) s->it->ops->iter_free(s->it);
-    ops->batch_free(s->batch);
-    return rc;
-}
-
 static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
+    const struct kv_ops *ops = eng->kv->ops;
     struct step *s = calloc(1, sizeof(*s));
     struct buf upper;
     if (!s) return err_nomem(e);
     s->eng = eng;
     s->prefix = prefix;
     arena_init(&s->arena, 4096, 0);
+    engi_tombs_init(&s->tombs, &s->arena);
     buf_init(&s->key, 0);
     buf_init(&s->value, 0);
     buf_init(&upper, 0);
     buf_put_slice(&upper, prefix);
     buf_u8(&upper, ENGI_PAST);
-    engi_tombs_init(&s->tombs, &s->arena);
-    int rc = buf_failed(&upper) ? err_nomem(e) : step_with(s, tier, buf_slice(&upper), e);
+    s->batch = ops->batch_new(eng->kv);
+    int rc = s->batch && !buf_failed(&upper) ? 0 : err_nomem(e);
+    /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
+     * of a history can have some, and it is fragmented in the blocking tier. */
+    struct kv_iter_spec spec = {
+        .tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = buf_slice(&upper)};
+    if (!rc) rc = (s->it = ops->iter_new(eng->kv, &spec, e)) ? run(s, e) : -1;
+    if (s->it) s->it->ops->iter_free(s->it);
+    if (s->batch) ops->batch_free(s->batch);
     buf_fini(&upper);
     buf_fini(&s->value);
     buf_fini(&s->key);

@@ -1,6 +1,5 @@
-/* The front of an engine: views and pins of tables, ballots of locked partitions, sequences. */
-#include "engine/local/front.h"
-
+/* The front of an engine, the same for every store (struct store_front of engine/store.h): views and
+ * pins of tables, ballots of locked partitions, sequences. */
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/stripe.h"

@@ -38,11 +38,17 @@ void engi_histories_fini(struct engi_histories *h) {
     pthread_mutex_destroy(&h->lock);
 }
 
+/* Under the lock of all. */
+static struct engi_history *find_locked(const struct engi_histories *all, uint32_t id) {
+    struct engi_history *h = all->first;
+    while (h && h->id != id) h = h->next;
+    return h;
+}
+
 static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
     struct engi_histories *all = &eng->histories;
     engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
-    struct engi_history *h = all->first;
-    while (h && h->id != id) h = h->next;
+    struct engi_history *h = find_locked(all, id);
     if (!h && make && (h = calloc(1, sizeof(*h)))) {
         h->id = id;
         pthread_mutex_init(&h->lock, NULL);
@@ -51,6 +57,22 @@ static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
     }
     engi_mutex_unlock(&all->lock, ENGI_RANK_LEAF);
     return h;
+}
+
+/* The keys of a history's log, or of the rows of a table: [from, to). */
+struct bounds {
+    uint8_t bytes[2][8];
+    struct slice from, to;
+};
+
+static void set_bounds(struct bounds *b, bool log, uint32_t id) {
+    size_t skip = log ? 0 : 4;
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(b->bytes[i], ENGI_TABLE_HISTORY);
+        store_u32(b->bytes[i] + 4, id + i);
+    }
+    b->from = slice_of(b->bytes[0] + skip, 8 - skip);
+    b->to = slice_of(b->bytes[1] + skip, 8 - skip);
 }
 
 /* ---- records ---- */
@@ -77,19 +99,6 @@ int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b
     if (buf_failed(scratch)) return -1;
     atomic_fetch_add_explicit(&h->logged, name.n + scratch->n, memory_order_relaxed);
     return b->ops->batch_put(b, name, buf_slice(scratch));
-}
-
-struct log_record {
-    int64_t us;
-    struct slice key, delta; /* key: behind the table id */
-};
-
-static int read_record(struct slice key, struct slice value, struct log_record *r, struct err *e) {
-    struct rd rd = rd_of(value);
-    if (key.n == LOG_KEY) r->us = (int64_t)load_u64(key.p + 8);
-    r->key = rd_bytes(&rd, rd_u32(&rd));
-    r->delta = rd_bytes(&rd, rd_left(&rd));
-    return rd.bad || key.n != LOG_KEY ? err_set(e, ERR_SERVER, "a record of a table's history is damaged") : 0;
 }
 
 static int write_floor(struct eng *eng, uint32_t history, int64_t us, struct err *e) {
@@ -132,34 +141,29 @@ static void let_commits_pass(struct eng *eng) {
     engi_commit_locks_leave(&eng->commit_locks);
 }
 
-/* 1: there are keys in [from, to), 0: none, -1. Callers check this first, because even a range
+/* 1: there are keys within the bounds, 0: none, -1. Callers check this first, because even a range
  * deletion of nothing stays in the store for a while. */
-static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
+static int holds(struct eng *eng, const struct bounds *b, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = b->from, .upper = b->to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, from, e);
+    int got = it->ops->iter_move(it, KV_SEEK, b->from, e);
     it->ops->iter_free(it);
     return got;
 }
 
 static int clear_log(struct eng *eng, uint32_t history, struct err *e) {
-    uint8_t ends[2][8];
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_HISTORY);
-        store_u32(ends[i] + 4, history + i);
-    }
-    struct slice from = slice_of(ends[0], 8), to = slice_of(ends[1], 8);
-    int there = holds(eng, from, to, e);
-    return there > 0 ? eng->kv->ops->drop_range(eng->kv, from, to, e) : there;
+    struct bounds log;
+    set_bounds(&log, true, history);
+    int there = holds(eng, &log, e);
+    return there > 0 ? eng->kv->ops->drop_range(eng->kv, log.from, log.to, e) : there;
 }
 
 /* Removes the rows that an interrupted eng_history_begin left behind. */
 static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
-    uint8_t ends[2][4];
-    store_u32(ends[0], history);
-    store_u32(ends[1], history + 1);
-    int there = holds(eng, slice_of(ends[0], 4), slice_of(ends[1], 4), e);
+    struct bounds base;
+    set_bounds(&base, false, history);
+    int there = holds(eng, &base, e);
     return there > 0 ? engi_table_clear(eng, history, e) : there;
 }
 
@@ -231,11 +235,10 @@ static int remove_key(void *arg, struct slice key, struct slice value, struct er
 static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
     const struct kv_ops *ops = eng->kv->ops;
     struct removal r = {.eng = eng, .batch = ops->batch_new(eng->kv)};
-    uint8_t ends[2][4];
+    struct bounds rows;
     if (!r.batch) return err_nomem(e);
-    store_u32(ends[0], table);
-    store_u32(ends[1], table + 1);
-    int rc = kv_scan(eng->kv, NULL, slice_of(ends[0], 4), slice_of(ends[1], 4), remove_key, &r, e);
+    set_bounds(&rows, false, table);
+    int rc = kv_scan(eng->kv, NULL, rows.from, rows.to, remove_key, &r, e);
     if (!rc && r.n && kv_write_patiently(eng->kv, r.batch, e)) rc = -1;
     ops->batch_free(r.batch);
     return rc;
@@ -256,35 +259,26 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     return 0;
 }
 
-/* Reads fields under the lock, because another thread may free the history. */
-static void look(struct eng *eng, uint32_t history, int64_t *floor_us, uint64_t *logged) {
-    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
-    const struct engi_history *h = eng->histories.first;
-    while (h && h->id != history) h = h->next;
-    *floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
-    *logged = h ? atomic_load(&h->logged) : 0;
-    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
-}
-
+/* These two read a field under the lock, because another thread may free the history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history) {
-    int64_t floor_us;
-    uint64_t logged;
-    look(eng, history, &floor_us, &logged);
+    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
+    const struct engi_history *h = find_locked(&eng->histories, history);
+    int64_t floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
+    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
     return floor_us;
 }
 
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
-    int64_t floor_us;
-    uint64_t logged;
-    uint8_t ends[4][8];
-    look(eng, history, &floor_us, &logged);
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_HISTORY);
-        store_u32(ends[i] + 4, history + i);
-        store_u32(ends[2 + i], history + i);
+    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
+    const struct engi_history *h = find_locked(&eng->histories, history);
+    uint64_t bytes = h ? atomic_load(&h->logged) : 0;
+    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
+    for (int log = 0; log < 2; log++) {
+        struct bounds b;
+        set_bounds(&b, log, history);
+        bytes += eng->kv->ops->bytes(eng->kv, b.from, b.to);
     }
-    return logged + eng->kv->ops->bytes(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8)) +
-           eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
+    return bytes;
 }
 
 /* ---- copies from another engine ---- */
@@ -304,11 +298,11 @@ static int copy_record(void *arg, struct slice key, struct slice value, struct e
 }
 
 int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
-    uint8_t first[LOG_KEY], last[LOG_KEY];
+    struct bounds log;
     struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
     if (!copy.load) return -1;
-    int rc = kv_scan(from->kv, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0),
-                            copy_record, &copy, e);
+    set_bounds(&log, true, from_history);
+    int rc = kv_scan(from->kv, NULL, log.from, log.to, copy_record, &copy, e);
     if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
     copy.load->ops->load_free(copy.load);
     return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
@@ -340,33 +334,28 @@ static int end_chunk(struct replay *p, struct err *e) {
 }
 
 static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e) {
-    struct log_record r;
-    if (read_record(it->key, it->value, &r, e) || engi_batch_replay(p->batch, p->table, r.key, r.delta, e)) return -1;
+    struct rd rd = rd_of(it->value);
+    struct slice key = rd_bytes(&rd, rd_u32(&rd)), delta = rd_bytes(&rd, rd_left(&rd));
+    if (rd.bad || it->key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
+    if (engi_batch_replay(p->batch, p->table, key, delta, e)) return -1;
     if (p->taken && p->taken->ops->batch_delete(p->taken, it->key)) return err_nomem(e);
     return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
 }
 
-static int replay_all(struct replay *p, struct err *e) {
+static int replay(struct replay *p, struct err *e) {
     uint8_t from[LOG_KEY], to[LOG_KEY];
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY,
                                 .snapshot = p->at,
                                 .lower = log_key(from, p->history, 1, 0),
                                 .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
+    if (!(p->batch = eng_batch_new(p->eng))) return err_nomem(e);
     struct kv_iter *it = p->eng->kv->ops->iter_new(p->eng->kv, &spec, e);
-    if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
+    int got = it ? it->ops->iter_move(it, KV_SEEK, spec.lower, e) : -1, rc = 0;
     while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
-    it->ops->iter_free(it);
-    return rc || got < 0 ? -1 : end_chunk(p, e);
-}
-
-static int replay(struct replay *p, struct err *e) {
-    p->batch = eng_batch_new(p->eng);
-    int rc = p->batch ? replay_all(p, e) : err_nomem(e);
-    if (p->batch) {
-        eng_batch_drop(p->batch);
-        eng_batch_free(p->batch);
-    }
+    if (it) it->ops->iter_free(it);
+    rc = rc || got < 0 ? -1 : end_chunk(p, e);
+    eng_batch_drop(p->batch);
+    eng_batch_free(p->batch);
     return rc;
 }
 

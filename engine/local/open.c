@@ -5,7 +5,6 @@
 #include "engine/local/eng.h"
 
 #include "engine/local/commit.h"
-#include "engine/local/front.h"
 #include "engine/local/history.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/stripe.h"

@@ -148,43 +148,30 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
 
 /* Reads the whole row as it is now and writes it back without the dead parts, with the guard held
  * exclusively (invariant 3). */
-static int rewrite(struct pass *p, struct slice key, uint64_t hash, struct engi_purged *purged, struct err *e) {
-    const struct kv_ops *ops = p->eng->kv->ops;
-    struct kv_value value;
-    *purged = (struct engi_purged){.empty = true, .newest_ts = ENG_NO_TS};
-    int got = ops->get(p->eng->kv, ENG_TIER_ANY, key, &value, e);
-    if (got <= 0) return got;
-    p->value.n = 0;
-    int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged)
-                 ? err_set(e, ERR_SERVER, "a stored row is damaged")
-                 : 0;
-    struct slice left = buf_slice(&p->value);
-    if (!rc && purged->dropped) engi_row_cache_evict(p->eng, hash, key);
-    if (!rc && purged->dropped) rc = write_one(p, key, purged->empty ? NULL : &left, e);
-    if (!rc && purged->expired) engi_tell_expiry(p->eng, key, value.bytes, p->limits.covered_ts);
-    ops->release(p->eng->kv, &value);
-    return rc;
-}
-
 static int clean_row(struct pass *p, struct slice key, struct err *e) {
+    const struct kv_ops *ops = p->eng->kv->ops;
     uint64_t hash = murmur3_hash(key);
-    struct engi_purged purged;
+    struct kv_value value;
     if (!take_exclusive(p, hash)) {
         p->skipped = p->left[ENGI_MARK_ROWS] = p->left[ENGI_MARK_DEAD] = p->left[ENGI_MARK_FAR] = true;
         return 0;
     }
-    int rc = rewrite(p, key, hash, &purged, e);
+    struct engi_purged purged = {.empty = true, .newest_ts = ENG_NO_TS};
+    int rc = ops->get(p->eng->kv, ENG_TIER_ANY, key, &value, e);
+    if (rc > 0) {
+        p->value.n = 0;
+        rc = engi_purge_row(&p->limits, value.bytes, &p->value, &purged)
+                 ? err_set(e, ERR_SERVER, "a stored row is damaged")
+                 : 0;
+        struct slice left = buf_slice(&p->value);
+        if (!rc && purged.dropped) engi_row_cache_evict(p->eng, hash, key);
+        if (!rc && purged.dropped) rc = write_one(p, key, purged.empty ? NULL : &left, e);
+        if (!rc && purged.expired) engi_tell_expiry(p->eng, key, value.bytes, p->limits.covered_ts);
+        ops->release(p->eng->kv, &value);
+    }
     engi_guard_release(&p->eng->guards, hash);
     note_left(p, &purged);
     return rc;
-}
-
-/* Raises the guard's newest timestamp to one far ahead of the clock that an earlier run wrote. */
-static void raise_guard(struct pass *p, int64_t ts) {
-    uint64_t hash = murmur3_hash(p->it->key);
-    engi_guard_share(&p->eng->guards, hash);
-    engi_guard_raise(&p->eng->guards, hash, ts);
-    engi_guard_leave(&p->eng->guards, hash);
 }
 
 /* The row that the iterator stands on. */
@@ -194,7 +181,12 @@ static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
     p->value.n = 0;
     if (engi_purge_row(&p->limits, p->it->value, &p->value, &purged))
         return err_set(e, ERR_SERVER, "a stored row is damaged");
-    if (purged.newest_ts >= p->eng->newest.opened) raise_guard(p, purged.newest_ts);
+    if (purged.newest_ts >= p->eng->newest.opened) { /* an earlier run wrote it, perhaps far ahead of the clock */
+        uint64_t hash = murmur3_hash(p->it->key);
+        engi_guard_share(&p->eng->guards, hash);
+        engi_guard_raise(&p->eng->guards, hash, purged.newest_ts);
+        engi_guard_leave(&p->eng->guards, hash);
+    }
     if (!purged.dropped) note_left(p, &purged);
     else if (clean_row(p, p->it->key, e)) return -1;
     return keep_pace(p);
@@ -231,8 +223,6 @@ static int visit_rows(struct pass *p, struct err *e) {
 
 /* ---- deletions of ranges and of the partition ---- */
 
-static bool is_old(const struct pass *p, int64_t at) { return !p->skipped && at < p->limits.before_seconds; }
-
 /* Removes the deletion's record, unless it has changed since the rows below it were checked. */
 static int remove_same(struct pass *p, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
@@ -245,21 +235,18 @@ static int remove_same(struct pass *p, struct err *e) {
     return same ? write_one(p, p->it->key, NULL, e) : 0;
 }
 
-static int remove_range(struct pass *p, struct err *e) {
-    engi_partition_fragment(&p->eng->guards, buf_slice(&p->prefix));
-    int rc = remove_same(p, e);
-    engi_partition_end_fragment(&p->eng->guards, buf_slice(&p->prefix));
-    return rc;
-}
-
-static int remove_partition_deletion(struct pass *p, struct err *e) {
+/* With the lock of the writers of such a record: of fragments, or of the record's key. */
+static int remove_deletion(struct pass *p, bool range, struct err *e) {
+    struct engi_guards *guards = &p->eng->guards;
     uint64_t hash = murmur3_hash(p->it->key);
-    if (!take_exclusive(p, hash)) {
+    if (range) engi_partition_fragment(guards, buf_slice(&p->prefix));
+    else if (!take_exclusive(p, hash)) {
         p->left[ENGI_MARK_COVER] = true;
         return 0;
     }
     int rc = remove_same(p, e);
-    engi_guard_release(&p->eng->guards, hash);
+    if (range) engi_partition_end_fragment(guards, buf_slice(&p->prefix));
+    else engi_guard_release(guards, hash);
     return rc;
 }
 
@@ -273,8 +260,9 @@ static int visit_deletions(struct pass *p, struct err *e) {
         if (engi_tomb_deletion(p->it->value, &ts, &at, e)) return -1;
         bool range = kind_at(p) == ENGI_RANGE_TOMBSTONE, swallowed = range && ts <= p->tombs.partition_ts;
         if (ts >= p->ceiling) p->left[ENGI_MARK_FAR] = true;
-        if (!is_old(p, at) && !swallowed) p->left[ENGI_MARK_COVER] = true;
-        else if ((rc = range ? remove_range(p, e) : remove_partition_deletion(p, e))) return rc;
+        bool is_old = !p->skipped && at < p->limits.before_seconds;
+        if (!is_old && !swallowed) p->left[ENGI_MARK_COVER] = true;
+        else if ((rc = remove_deletion(p, range, e))) return rc;
         if ((rc = keep_pace(p))) return rc;
     }
     return got < 0 ? got : 0;
@@ -345,19 +333,7 @@ static int visit_bucket(struct pass *p, struct err *e) {
     return rc ? rc : got < 0 ? got : 0;
 }
 
-/* Clears the touched bits of the bucket's marks under all commit locks, when no commit is between
- * noting a mark and its write. Every later note is seen. */
-static void begin_bucket(struct pass *p) {
-    memset(p->left, 0, sizeof(p->left));
-    engi_commit_locks_take(&p->eng->commit_locks);
-    for (int m = 0; m < ENGI_MARKS; m++)
-        engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
-    p->ceiling = atomic_load(&p->eng->newest.ceiling);
-    engi_commit_locks_leave(&p->eng->commit_locks);
-}
-
-/* Removes the marks that the bucket no longer needs, in the store first. Called with all
- * commit locks held. */
+/* Removes the marks that the bucket no longer needs, in the store first. With all commit locks. */
 static int clear_marks(struct pass *p, struct err *e) {
     struct engi_marks *marks = &p->t->marks;
     for (int m = 0; m < ENGI_MARKS; m++) {
@@ -378,23 +354,6 @@ static int clear_marks(struct pass *p, struct err *e) {
     return 0;
 }
 
-static int end_bucket(struct pass *p, struct err *e) {
-    engi_commit_locks_take(&p->eng->commit_locks);
-    int rc = clear_marks(p, e);
-    engi_commit_locks_leave(&p->eng->commit_locks);
-    return rc;
-}
-
-static void set_bounds(struct pass *p) {
-    uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
-    p->lower.n = p->upper.n = 0;
-    engi_key_table(&p->lower, p->t->id);
-    buf_u8(&p->lower, first);
-    engi_key_table(&p->upper, p->t->id + (first == 0xff));
-    buf_u8(&p->upper, (uint8_t)(first + 1));
-    p->kv = (struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
-}
-
 static bool is_marked(const struct pass *p) {
     bool marked = false;
     for (int m = 0; m < ENGI_MARKS; m++) {
@@ -405,13 +364,31 @@ static bool is_marked(const struct pass *p) {
 }
 
 static int run_bucket(struct pass *p, struct err *e) {
-    set_bounds(p);
+    struct engi_commit_locks *locks = &p->eng->commit_locks;
+    uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
+    p->lower.n = p->upper.n = 0;
+    engi_key_table(&p->lower, p->t->id);
+    buf_u8(&p->lower, first);
+    engi_key_table(&p->upper, p->t->id + (first == 0xff));
+    buf_u8(&p->upper, (uint8_t)(first + 1));
     if (buf_failed(&p->lower) || buf_failed(&p->upper)) return err_nomem(e);
-    begin_bucket(p);
+    p->kv = (struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
+    memset(p->left, 0, sizeof(p->left));
+    /* With all commit locks no commit is between noting a mark and its write. Every later note is
+     * seen. */
+    engi_commit_locks_take(locks);
+    for (int m = 0; m < ENGI_MARKS; m++)
+        engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
+    p->ceiling = atomic_load(&p->eng->newest.ceiling);
+    engi_commit_locks_leave(locks);
     int rc = visit_bucket(p, e);
     if (p->it) p->it->ops->iter_free(p->it);
     p->it = NULL;
-    return rc ? rc : end_bucket(p, e);
+    if (rc) return rc;
+    engi_commit_locks_take(locks);
+    rc = clear_marks(p, e);
+    engi_commit_locks_leave(locks);
+    return rc;
 }
 
 /* ---- tables ---- */
@@ -450,10 +427,6 @@ static int64_t period_of(const struct engi_table *t) {
     return period < PASS_SECONDS_MIN ? PASS_SECONDS_MIN : period;
 }
 
-static bool is_due(const struct eng *eng, const struct engi_table *t) {
-    return clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period_of(t);
-}
-
 /* ---- tables of a store with several writers, which knows by itself what may be removed ---- */
 
 static int visited(void *arg) { return keep_pace(arg); }
@@ -484,12 +457,6 @@ static int run_shared(struct eng *eng, struct engi_table *t, bool paced, struct 
     return rc == GONE ? 0 : rc;
 }
 
-static bool is_passed(const struct engi_table *t) {
-    uint64_t any = 0;
-    for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) any |= atomic_load(&t->passed[i]);
-    return any;
-}
-
 enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
 
 /* Runs the pass over one table that the engine has in memory, unless it is being freed. */
@@ -497,10 +464,13 @@ static int run_id(struct eng *eng, uint32_t id, enum reach reach, struct err *e)
     struct err gone = {0};
     struct engi_table *t = engi_table_pin(eng, id, &gone);
     if (!t) return 0;
-    bool whole = reach == EVERYTHING || (reach == WHAT_IS_DUE && is_due(eng, t));
+    bool due = clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period_of(t);
+    bool whole = reach == EVERYTHING || (reach == WHAT_IS_DUE && due);
+    uint64_t passed = 0;
+    for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) passed |= atomic_load(&t->passed[i]);
     int rc = 0;
     if (eng->store.ops->reclaim) rc = whole ? run_shared(eng, t, reach == WHAT_IS_DUE, e) : 0;
-    else if (whole || is_passed(t)) rc = run_table(eng, t, reach == WHAT_IS_DUE, whole, e);
+    else if (whole || passed) rc = run_table(eng, t, reach == WHAT_IS_DUE, whole, e);
     engi_table_unpin(eng, t);
     return rc;
 }

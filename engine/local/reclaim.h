@@ -12,13 +12,8 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/compiler.h"
 #include "base/err.h"
 #include "engine/local/eng.h"
-
 
 void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second);
 void engi_reclaim_fini(struct engi_reclaim *r);

@@ -12,7 +12,6 @@
 #include "engine/local/cache.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/front.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/reclaim.h"

@@ -31,38 +31,25 @@ static void give_to(struct engi_stripe *s, pthread_t owner) {
     atomic_store_explicit(&s->owner, owner, memory_order_relaxed);
 }
 
-/* Under the stripe's mutex. */
-static void wait_for(struct eng *eng, struct engi_stripe *s) {
-    int64_t since = clock_machine_us(&clock_real);
-    s->n_waiting++;
-    while (owner_of(s)) pthread_cond_wait(&s->left, &s->lock);
-    s->n_waiting--;
-    engi_count(eng, ENG_STAT_STRIPE_WAITS);
-    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_machine_us(&clock_real) - since),
-                              memory_order_relaxed);
-}
-
 static void take(struct eng *eng, uint32_t i) {
     struct engi_stripe *s = &eng->stripes[i];
     engi_order_will_wait(ENGI_RANK_STRIPE, i);
     engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-    if (owner_of(s)) wait_for(eng, s);
+    if (owner_of(s)) {
+        int64_t since = clock_machine_us(&clock_real);
+        s->n_waiting++;
+        while (owner_of(s)) pthread_cond_wait(&s->left, &s->lock);
+        s->n_waiting--;
+        engi_count(eng, ENG_STAT_STRIPE_WAITS);
+        atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED],
+                                  (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
+    }
     give_to(s, pthread_self());
     engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     engi_order_holds(ENGI_RANK_STRIPE, i);
 }
 
-/* Waiting threads take precedence: the stripe counts as taken while one waits. */
-static bool try_take(struct eng *eng, uint32_t i, pthread_t owner) {
-    struct engi_stripe *s = &eng->stripes[i];
-    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-    bool is_free = !owner_of(s) && !s->n_waiting;
-    if (is_free) give_to(s, owner);
-    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
-    return is_free;
-}
-
-static void leave_as(struct eng *eng, uint32_t i, pthread_t owner) {
+static void leave(struct eng *eng, uint32_t i, pthread_t owner) {
     struct engi_stripe *s = &eng->stripes[i];
     assert(pthread_equal(owner_of(s), owner));
     engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
@@ -71,37 +58,28 @@ static void leave_as(struct eng *eng, uint32_t i, pthread_t owner) {
     engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
-static void leave(struct eng *eng, uint32_t i) {
-    leave_as(eng, i, pthread_self());
-    engi_order_leaves(ENGI_RANK_STRIPE);
-}
-
 bool eng_holds(const struct eng *eng, const struct eng_part *part) {
     return pthread_equal(owner_of(&eng->stripes[stripe(part)]), pthread_self());
 }
 
-/* ---- several ---- */
+/* ---- sets ---- */
 
-static void add_to(struct engi_stripe_set *set, const struct eng_part *const *parts, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) set->bits[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
-}
+static uint64_t bit_of(uint32_t i) { return 1ull << (i % 64); }
 
-/* Every stripe once and in ascending order, whatever the partitions. */
-static void each_of(struct eng *eng, const struct engi_stripe_set *set, void (*fn)(struct eng *, uint32_t)) {
-    for (uint32_t word = 0; word < ENGI_STRIPES / 64; word++)
-        for (uint64_t bits = set->bits[word]; bits; bits &= bits - 1)
-            fn(eng, word * 64 + (uint32_t)__builtin_ctzll(bits));
-}
-
-static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n,
-                        void (*fn)(struct eng *, uint32_t)) {
-    struct engi_stripe_set set = {0};
-    if (n == 1) {
-        fn(eng, stripe(parts[0]));
-        return;
+/* The first stripe of the set from this one on; ENGI_STRIPES: there is none. */
+static uint32_t next_of(const struct engi_stripe_set *set, uint32_t from) {
+    for (uint32_t i = from; i < ENGI_STRIPES; i = (i / 64 + 1) * 64) {
+        uint64_t bits = set->bits[i / 64] & -bit_of(i);
+        if (bits) return i / 64 * 64 + (uint32_t)__builtin_ctzll(bits);
     }
-    add_to(&set, parts, n);
-    each_of(eng, &set, fn);
+    return ENGI_STRIPES;
+}
+
+/* Every stripe once, so that they are taken in ascending order, whatever the partitions. */
+static struct engi_stripe_set set_of(const struct eng_part *const *parts, uint32_t n) {
+    struct engi_stripe_set set = {0};
+    for (uint32_t i = 0; i < n; i++) set.bits[stripe(parts[i]) / 64] |= bit_of(stripe(parts[i]));
+    return set;
 }
 
 /* ---- ballots: only in stores with several writers ---- */
@@ -150,9 +128,8 @@ bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot) {
     struct eng *eng = (struct eng *)s;
     struct eng_part part = engi_prefix_part(prefix);
     const struct engi_ballot *b = find_ballot(eng, prefix);
-    bool lost = !b && eng_holds(eng, &part) && eng->stripes[stripe(&part)].ballots_lost;
-    if (b || lost) *ballot = b ? b->ballot : UINT64_MAX;
-    return b || lost;
+    *ballot = b ? b->ballot : UINT64_MAX;
+    return b || (eng_holds(eng, &part) && eng->stripes[stripe(&part)].ballots_lost);
 }
 
 void engi_ballot_moved(struct store *s, struct slice prefix) {
@@ -161,13 +138,18 @@ void engi_ballot_moved(struct store *s, struct slice prefix) {
 }
 
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
-    each_stripe(eng, parts, n, take);
+    struct engi_stripe_set set = set_of(parts, n);
+    for (uint32_t i = next_of(&set, 0); i < ENGI_STRIPES; i = next_of(&set, i + 1)) take(eng, i);
     for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) read_ballot(eng, parts[i]);
 }
 
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    struct engi_stripe_set set = set_of(parts, n);
     for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) forget_ballots(eng, parts[i]);
-    each_stripe(eng, parts, n, leave);
+    for (uint32_t i = next_of(&set, 0); i < ENGI_STRIPES; i = next_of(&set, i + 1)) {
+        leave(eng, i, pthread_self());
+        engi_order_leaves(ENGI_RANK_STRIPE);
+    }
 }
 
 void eng_lock(struct eng *eng, const struct eng_part *part) { eng_lock_many(eng, &part, 1); }
@@ -175,32 +157,32 @@ void eng_unlock(struct eng *eng, const struct eng_part *part) { eng_unlock_many(
 
 /* ---- of a batch ---- */
 
-static uint64_t bit_of(uint32_t i) { return 1ull << (i % 64); }
-
 bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part) {
-    uint32_t i = stripe(part);
-    return set->bits[i / 64] & bit_of(i);
+    return set->bits[stripe(part) / 64] & bit_of(stripe(part));
 }
 
+/* Threads that wait take precedence: the stripe counts as taken while one waits. */
 int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
     uint32_t i = stripe(part);
+    struct engi_stripe *s = &eng->stripes[i];
     if (engi_stripes_have(set, part)) return 0;
-    if (!try_take(eng, i, ENGI_STRIPE_OF_BATCH)) return -1;
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
+    bool is_free = !owner_of(s) && !s->n_waiting;
+    if (is_free) give_to(s, ENGI_STRIPE_OF_BATCH);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
+    if (!is_free) return -1;
     set->bits[i / 64] |= bit_of(i);
     set->any = true;
     return 1;
 }
 
-static void leave_batch(struct eng *eng, uint32_t i) { leave_as(eng, i, ENGI_STRIPE_OF_BATCH); }
-
 void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
-    uint32_t i = stripe(part);
-    set->bits[i / 64] &= ~bit_of(i);
-    leave_batch(eng, i);
+    set->bits[stripe(part) / 64] &= ~bit_of(stripe(part));
+    leave(eng, stripe(part), ENGI_STRIPE_OF_BATCH);
 }
 
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set) {
     if (!set->any) return;
-    each_of(eng, set, leave_batch);
+    for (uint32_t i = next_of(set, 0); i < ENGI_STRIPES; i = next_of(set, i + 1)) leave(eng, i, ENGI_STRIPE_OF_BATCH);
     *set = (struct engi_stripe_set){0};
 }

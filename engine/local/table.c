@@ -26,17 +26,6 @@ static void free_table(struct engi_retired *r) {
     free(t);
 }
 
-/* Nothing that this engine has written or read says anything of the table any more: every bucket
- * may hold deletions, every row may have more columns and newer cells, older ones may come. */
-static void forget_proofs(struct engi_table *t) {
-    for (int i = 0; i < ENGI_MARK_WORDS; i++) {
-        atomic_store(&t->marks.set[i], UINT64_MAX);
-        atomic_store(&t->marks.touched[i], UINT64_MAX);
-    }
-    atomic_store(&t->columns, UINT32_MAX);
-    atomic_store(&t->min_ts, INT64_MIN);
-}
-
 static struct engi_table *table_new(uint32_t id) {
     struct engi_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
@@ -77,16 +66,13 @@ static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
     return t;
 }
 
-SELDOM static struct engi_table *make(struct eng *eng, uint32_t id) {
-    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
-    struct engi_table *t = find_or_make(eng, id);
-    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
-    return t;
-}
-
 struct engi_table *engi_table(struct eng *eng, uint32_t id) {
     struct engi_table *t = find(eng, id);
-    return LIKELY(t != NULL) ? t : make(eng, id);
+    if (LIKELY(t != NULL)) return t;
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
+    t = find_or_make(eng, id);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
+    return t;
 }
 
 bool engi_table_was_freed(struct eng *eng, uint32_t id) {
@@ -226,8 +212,6 @@ void engi_tables_fini(struct eng *eng) {
     pthread_mutex_destroy(&eng->tables.lock);
 }
 
-/* ---- what is stored ---- */
-
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {
     return eng->store.ops->each_stored(&eng->store, fn, arg, e);
 }
@@ -260,7 +244,16 @@ void engi_table_change_end(struct engi_table *t) {
     assert(engi_table_is_changing(before));
 }
 
-void engi_table_forget(struct engi_table *t) { forget_proofs(t); }
+/* Nothing that this engine has written or read says anything of the table any more: every bucket
+ * may hold deletions, every row may have more columns and newer cells, older ones may come. */
+void engi_table_forget(struct engi_table *t) {
+    for (int i = 0; i < ENGI_MARK_WORDS; i++) {
+        atomic_store(&t->marks.set[i], UINT64_MAX);
+        atomic_store(&t->marks.touched[i], UINT64_MAX);
+    }
+    atomic_store(&t->columns, UINT32_MAX);
+    atomic_store(&t->min_ts, INT64_MIN);
+}
 
 bool engi_may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from) {
     return from != INT64_MAX &&
@@ -305,18 +298,6 @@ static bool is_same_list(const struct engi_dropped *d, uint32_t n, const struct 
     return same;
 }
 
-static int set_list(struct eng *eng, struct engi_table *t, uint32_t n, const struct eng_dropped *items, struct err *e) {
-    struct engi_dropped_list *now = atomic_load(&t->dropped);
-    if (now ? is_same_list(&now->list, n, items) : n == 0) return 0;
-    struct engi_dropped_list *d = malloc(sizeof(*d) + n * sizeof(*items));
-    if (!d) return err_nomem(e);
-    *d = (struct engi_dropped_list){.retired.free = free_list, .list = {.n = n, .items = d->items}};
-    for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
-    atomic_store(&t->dropped, d);
-    if (now) engi_retire(&eng->epoch, &now->retired);
-    return 0;
-}
-
 const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
     const struct engi_dropped_list *d = t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
     return UNLIKELY(d != NULL) ? &d->list : NULL;
@@ -326,7 +307,14 @@ const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
 int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
-    int rc = t ? set_list(eng, t, n, items, e) : err_nomem(e);
+    struct engi_dropped_list *now = t ? atomic_load(&t->dropped) : NULL, *d = NULL;
+    bool same = t && (now ? is_same_list(&now->list, n, items) : n == 0);
+    if (t && !same && (d = malloc(sizeof(*d) + n * sizeof(*items)))) {
+        *d = (struct engi_dropped_list){.retired.free = free_list, .list = {.n = n, .items = d->items}};
+        for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
+        atomic_store(&t->dropped, d);
+        if (now) engi_retire(&eng->epoch, &now->retired);
+    }
     engi_leave(&eng->epoch, section);
-    return rc;
+    return same || d ? 0 : err_nomem(e);
 }
