@@ -131,8 +131,9 @@ static void read_pair(struct pair *p, struct eng *eng, uint32_t partition, const
     arena_init(&a, 1 << 12, 0);
     if (eng_pair_get(eng, ENG_TIER_ANY, &part, slice_str(ck), p->now, &a, &got, &cost, &p->e))
         fail_msg("%s", p->e.text);
-    buf_printf(out, "%d %d markers %u newest %lld: ", got.has_row, got.has_statics, got.row.n_markers,
-               (long long)got.row.newest_ts);
+    buf_printf(out, "%d %d ", got.has_row, got.has_statics);
+    if (!p->reclaims)
+        buf_printf(out, "markers %u newest %lld: ", got.row.n_markers, (long long)got.row.newest_ts);
     if (got.has_row) row_text(&got.row, out);
     if (got.has_statics) row_text(&got.statics, out);
     arena_fini(&a);
@@ -172,9 +173,19 @@ struct texts {
 static void texts_init(struct texts *t) {
     for (int i = 0; i < 3; i++) buf_init(&t->of[i], 0);
 }
+/* A text is longer than what cmocka shows: what is shown begins with the first line that differs. */
 static void texts_compare(struct texts *t) {
+    enum { SHOWN = 400 };
     for (int i = 0; i < 3; i++) buf_u8(&t->of[i], 0);
-    for (int i = 1; i < 3; i++) assert_string_equal((char *)t->of[i].p, (char *)t->of[0].p);
+    const char *expected = (const char *)t->of[0].p;
+    for (int i = 1; i < 3; i++) {
+        const char *text = (const char *)t->of[i].p;
+        size_t at = 0, line = 0;
+        for (; text[at] && text[at] == expected[at]; at++)
+            if (text[at] == '\n') line = at + 1;
+        if (text[at] != expected[at])
+            fail_msg("engine %d:\n%.*s\nand not\n%.*s", i, SHOWN, text + line, SHOWN, expected + line);
+    }
     for (int i = 0; i < 3; i++) buf_fini(&t->of[i]);
 }
 
@@ -312,6 +323,7 @@ uint64_t pair_keys(struct pair *p) {
 }
 
 void pair_set_gc_grace(struct pair *p) {
+    p->reclaims = true;
     for (int i = 0; i < 3; i++) eng_table_set(pair_engine(p, i), p->table, GC_GRACE);
 }
 

@@ -14,6 +14,8 @@ struct pair {
     uint32_t table, partitions;
     uint64_t random;
     int64_t newer; /* added to the timestamps of statements */
+    /* What is left of dead rows is not compared: a pass leaves a partition that is folded or moved meanwhile to the next. */
+    bool reclaims;
     uint8_t partition[4];
     struct err e;
 };

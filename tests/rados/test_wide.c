@@ -70,6 +70,57 @@ static void test_both_engines_answer_the_same_of_wide_partitions(void **state) {
     assert_true(n_moves(p) > 10);
 }
 
+/* ---- both directions ---- */
+
+struct mover {
+    struct pair pair;
+    pthread_t thread;
+    _Atomic bool ends;
+    _Atomic size_t n_scans; /* which have ended */
+    const struct statement *statements;
+    size_t n;
+};
+
+/* Writes again what is there, so that rows move and are combined, and pieces are replaced: some rows beside each
+ * scan, because one is given up that is overtaken all the time. */
+static void *write_again(void *arg) {
+    enum { BESIDE_SCAN = 12 };
+    struct mover *m = arg;
+    for (size_t i = 0; !atomic_load(&m->ends);) {
+        if (i > BESIDE_SCAN * atomic_load(&m->n_scans)) {
+            sched_yield();
+            continue;
+        }
+        pair_commit(&m->pair, i % 2 ? m->pair.rados : m->pair.other, &m->statements[i % m->n], 1, false);
+        i++;
+    }
+    return NULL;
+}
+
+/* A scan downwards gives the rows of one upwards, in the other order, whatever moves meanwhile. */
+static void test_rows_are_the_same_in_both_directions_while_they_move(void **state) {
+    enum { STATEMENTS = 200, SCANS = 40 };
+    struct pair *p = *state;
+    struct statement *statements = calloc(STATEMENTS, sizeof(*statements));
+    for (int i = 0; i < STATEMENTS; i++) {
+        pair_draw_statement(p, &statements[i]);
+        statements[i].row.cells = statements[i].cells;
+        statements[i].partition = 1;
+        for (int k = 0; k < 2; k++) pair_commit(p, pair_engine(p, k), &statements[i], 1, false);
+    }
+    struct mover m = {.pair = *p, .statements = statements, .n = STATEMENTS};
+    assert_int_equal(pthread_create(&m.thread, NULL, write_again, &m), 0);
+    uint64_t before = n_moves(p);
+    for (int i = 0; i < SCANS || n_moves(p) < before + 3; i++) {
+        pair_compare_partition(p, 1);
+        atomic_fetch_add(&m.n_scans, 1);
+    }
+    atomic_store(&m.ends, true);
+    pthread_join(m.thread, NULL);
+    pair_compare_partition(p, 1);
+    free(statements);
+}
+
 /* ---- reclaiming ---- */
 
 static void delete_all(struct pair *p, uint32_t partition) {
@@ -362,6 +413,7 @@ static void test_a_purge_by_a_deletion_that_is_gone_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same_of_wide_partitions, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_rows_are_the_same_in_both_directions_while_they_move, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_reclaiming_gives_the_space_of_wide_partitions_back, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_keeps_its_size, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_purging_beside_writers_and_moves_loses_nothing, setup, pair_teardown),
