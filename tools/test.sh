@@ -14,7 +14,7 @@
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and kill -9;
 #                  integration:tls is one file of them
 #     rados        the store on Ceph: on one OSD in memory, with the conformance cases and the integration suite, and under models while OSDs and
-#                  servers, three each, are killed; installs Ceph's packages
+#                  servers, three each, are killed; installs Ceph's packages; rados:integration is one part
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
@@ -181,10 +181,17 @@ step_integration() {
 }
 step_integration_asan() { "$0" --preset asan integration && count "integration asan" 1 0 0 0 || count "integration asan" 0 1 0 0; }
 step_integration_tsan() { "$0" --preset tsan integration && count "integration tsan" 1 0 0 0 || count "integration tsan" 0 1 0 0; }
+# step_rados [function|conformance|integration|failures|servers]: all parts, or one.
 step_rados() {
-    python3 tests/rados/cluster.py install && build_preset "$preset" tallyd tally tally-bench rados_test_store rados_test_engine rados_test_reclaim rados_test_wide rados_stress || { count "rados (build)" 0 1 0 0; return; }
+    python3 tests/rados/cluster.py install &&
+        build_preset "$preset" tallyd tally tally-bench rados_test_store rados_test_engine rados_test_reclaim rados_test_wide \
+            unit_engine_test_model rados_stress ||
+        { count "rados (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
-    counted rados timeout $hang /usr/bin/python3 tests/rados/run.py --build "build/$preset"
+    local part
+    for part in ${1:-function conformance integration failures servers}; do
+        counted "rados $part" timeout $hang /usr/bin/python3 tests/rados/run.py --build "build/$preset" --only "$part"
+    done
 }
 step_source() {
     install_packages_of release-source && build_preset release-source && build_preset release tallyd tally || { count "source (build)" 0 1 0 0; return; }

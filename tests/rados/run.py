@@ -38,7 +38,7 @@ def functions(build, folder):
     cluster = ceph.Cluster(folder / "function").start()
     try:
         passed = failed = 0
-        for program in ("rados_test_store", "rados_test_engine", "rados_test_reclaim", "rados_test_wide"):
+        for program in ("rados_test_store", "rados_test_engine", "rados_test_reclaim", "rados_test_wide", "unit_engine_test_model"):
             done = run(cluster, build / "tests" / program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             output, _ = done.communicate(timeout=600)
             print(output)

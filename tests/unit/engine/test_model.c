@@ -1,5 +1,6 @@
 /* Random writes, deletions of rows, ranges and partitions, times to live, compactions and restarts,
- * against a plain model that keeps every event and looks through all of them for every cell. */
+ * against a plain model that keeps every event and looks through all of them for every cell. The rows
+ * are in memory, in files, or on the Ceph cluster of TALLY_RADOS_CONF (tests/rados/run.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,9 +32,12 @@ struct test_clock {
 
 static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->seconds * 1000000; }
 
+enum place { MEMORY, FILES, CLUSTER };
+
 struct model {
     char path[64];
-    bool rocks;
+    enum place place;
+    uint32_t table;
     struct test_clock clock;
     struct eng *eng;
     struct eng_batch *batch;
@@ -54,13 +58,15 @@ static uint32_t draw(struct model *m, uint32_t below) {
 
 static const char *part_names[PARTS] = {"p", "q", "r"};
 
-static struct eng_part part_at(uint32_t i) {
+static struct eng_part part_at(const struct model *m, uint32_t i) {
     struct slice key = slice_str(part_names[i]);
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(key), .key = key};
+    return (struct eng_part){.table = m->table, .token = murmur3_token(key), .key = key};
 }
 
 static void open_engine(struct model *m) {
-    struct eng_options o = {.data_dir = m->rocks ? m->path : NULL,
+    struct eng_rados rados = {.conf = getenv("TALLY_RADOS_CONF"), .pool = "tally", .split_keys = 40};
+    struct eng_options o = {.data_dir = m->place == FILES ? m->path : NULL,
+                            .rados = m->place == CLUSTER ? &rados : NULL,
                             .durability = ENG_PERIODIC,
                             .clock = &m->clock.clock,
                             .memtable_bytes = 1 << 20,
@@ -68,7 +74,7 @@ static void open_engine(struct model *m) {
                             .row_cache_bytes = 64 << 10};
     m->eng = eng_open(&o, &m->e);
     if (!m->eng) fail_msg("%s", m->e.text);
-    eng_table_set(m->eng, TABLE, GC_GRACE);
+    eng_table_set(m->eng, m->table, GC_GRACE);
     m->batch = eng_batch_new(m->eng);
 }
 
@@ -149,8 +155,8 @@ static void row_text(const struct eng_row *row, struct buf *out) {
 /* Up to most rows; ENG_INCOMPLETE: a loop may not read on. */
 static int engine_slice(struct model *m, uint32_t part, struct eng_slice *slice, const char *resume, bool reverse,
                         enum eng_tier tier, uint32_t most, struct buf *out) {
-    struct eng_part p = part_at(part);
-    struct eng_scan_spec spec = {.table = TABLE,
+    struct eng_part p = part_at(m, part);
+    struct eng_scan_spec spec = {.table = m->table,
                                  .part = &p,
                                  .slices = slice,
                                  .n_slices = slice != NULL,
@@ -219,7 +225,7 @@ static void check_as_stored(struct model *m, const struct eng_part *p, const str
 }
 
 static void check_gets(struct model *m, uint32_t part) {
-    struct eng_part p = part_at(part);
+    struct eng_part p = part_at(m, part);
     for (uint32_t key = 0; key < KEYS; key++) {
         char ck[8], text[COLUMNS + 1];
         struct buf want, have;
@@ -265,7 +271,7 @@ static struct event *add_event(struct model *m, enum kind kind) {
 
 static void write_row(struct model *m) {
     struct event *v = add_event(m, ROW);
-    struct eng_part part = part_at(v->part);
+    struct eng_part part = part_at(m, v->part);
     struct eng_cell cells[COLUMNS];
     struct eng_row row;
     char ck[8];
@@ -303,7 +309,7 @@ static void write_row(struct model *m) {
 
 static void delete_row(struct model *m) {
     struct event *v = add_event(m, ROW_DELETION);
-    struct eng_part part = part_at(v->part);
+    struct eng_part part = part_at(m, v->part);
     struct eng_row row;
     char ck[8];
     snprintf(ck, sizeof(ck), "%02u", v->key);
@@ -316,7 +322,7 @@ static void delete_row(struct model *m) {
 static void delete_range(struct model *m) {
     struct event *v = add_event(m, RANGE);
     v->part %= PARTS - 1; /* of one partition only rows are deleted */
-    struct eng_part part = part_at(v->part);
+    struct eng_part part = part_at(m, v->part);
     char keys[2][8];
     v->end = v->key + 1 + draw(m, draw(m, 4) ? 3 : KEYS - v->key);
     if (v->end > KEYS) v->end = KEYS;
@@ -332,7 +338,7 @@ static void delete_range(struct model *m) {
 static void delete_partition(struct model *m) {
     struct event *v = add_event(m, PARTITION);
     v->part %= PARTS - 1;
-    struct eng_part part = part_at(v->part);
+    struct eng_part part = part_at(m, v->part);
     assert_int_equal(eng_batch_delete_partition(m->batch, &part, v->ts, m->clock.seconds, NULL, &m->e), 0);
 }
 
@@ -353,44 +359,50 @@ static void step(struct model *m) {
     m->clock.seconds += draw(m, 3);
     if (what >= 98 && eng_compact(m->eng, &m->e)) fail_msg("%s", m->e.text);
     if (what >= 96 && what < 98 && eng_reclaim(m->eng, &m->e)) fail_msg("%s", m->e.text);
-    if (what == 95 && m->rocks) {
+    if (what == 95 && m->place != MEMORY) {
         close_engine(m);
         open_engine(m);
     }
 }
 
-static void run_model(bool rocks, uint64_t seed) {
+static void run_model(enum place place, uint64_t seed) {
     struct model *m = calloc(1, sizeof(*m));
-    m->rocks = rocks;
+    m->place = place;
+    m->table = TABLE + (uint32_t)seed;
     m->seed = seed * 0x9e3779b97f4a7c15u;
     m->clock = (struct test_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .seconds = 1000000};
     arena_init(&m->arena, 4096, 0);
     strcpy(m->path, "/tmp/tally-model-XXXXXX");
-    if (rocks) assert_non_null(mkdtemp(m->path));
+    if (place == FILES) assert_non_null(mkdtemp(m->path));
     open_engine(m);
     for (int i = 0; i < ROUNDS; i++) {
         step(m);
         check(m);
     }
-    /* an engine of files is opened again and again */
-    assert_true(eng_stat(m->eng, ENG_STAT_RANGE_HITS) > (rocks ? 0 : ROUNDS / 10));
+    /* an engine of files is opened again and again, and one on a cluster caches no ranges */
+    if (place != CLUSTER) assert_true(eng_stat(m->eng, ENG_STAT_RANGE_HITS) > (place == FILES ? 0 : ROUNDS / 10));
     assert_true(m->as_stored > ROUNDS / 10);
     arena_fini(&m->arena);
     close_engine(m);
     char command[96];
     snprintf(command, sizeof(command), "rm -rf %s", m->path);
-    if (rocks && system(command)) fail();
+    if (place == FILES && system(command)) fail();
     free(m);
 }
 
 static void test_memory_agrees_with_the_model(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2; seed++) run_model(false, seed);
+    for (uint64_t seed = 1; seed <= 2; seed++) run_model(MEMORY, seed);
 }
 
 static void test_rocksdb_agrees_with_the_model(void **state) {
     (void)state;
-    for (uint64_t seed = 11; seed <= 11; seed++) run_model(true, seed);
+    for (uint64_t seed = 11; seed <= 11; seed++) run_model(FILES, seed);
+}
+
+static void test_a_cluster_agrees_with_the_model(void **state) {
+    (void)state;
+    run_model(CLUSTER, 21);
 }
 
 int main(void) {
@@ -398,5 +410,7 @@ int main(void) {
         cmocka_unit_test(test_memory_agrees_with_the_model),
         cmocka_unit_test(test_rocksdb_agrees_with_the_model),
     };
+    const struct CMUnitTest on_cluster[] = {cmocka_unit_test(test_a_cluster_agrees_with_the_model)};
+    if (getenv("TALLY_RADOS_CONF")) return cmocka_run_group_tests(on_cluster, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
