@@ -95,6 +95,7 @@ class Load:
 
     def __init__(self, seed, mode, server):
         self.saves_states = server.has_history
+        self.replays_late = server.store.replays_late
         self.has_history = mode == "keyspaces" and server.has_history
         self.random = random.Random(seed)
         self.rows, self.lwt, self.tables, self.columns = Register(), Register(), Register(False), Register(False)
@@ -401,12 +402,18 @@ class Load:
                 raise Lost(f"{name} is said to have {said} rows, and has {found}")
 
     def _check_batches(self, session):
-        found = Counter(r.id for t in ("b1", "b2") for r in session.execute(f"SELECT id FROM crash.{t}"))
-        torn = {number: n for number, n in found.items() if n != 6}
+        def read():
+            found = Counter(r.id for t in ("b1", "b2") for r in session.execute(f"SELECT id FROM crash.{t}"))
+            return found, {number: n for number, n in found.items() if n != 6}
+
+        if self.replays_late:
+            eventually(lambda: not read()[1])
+        found, torn = read()
         if torn or not self.batches <= found.keys() <= self.batches_tried:
             raise Lost(f"batches: torn {torn}, lost {sorted(self.batches - found.keys())[:5]}, of nobody {sorted(found.keys() - self.batches_tried)[:5]}")
         self.batches = set(found)
-        self.batches_tried = set(found)
+        if not self.replays_late:
+            self.batches_tried = set(found)
 
     def _check_schema(self, session):
         eventually(lambda: {r.status for r in session.execute("SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = 'crash'")} == {"ACTIVE"})

@@ -10,6 +10,7 @@ from ceph_cluster import ceph_do
 class Local:
     has_history = True  # point-in-time recovery, saved states and backups
     recovery = "enabled"  # the point-in-time recovery that a table can have
+    replays_late = False  # a logged batch that a kill has cut off is whole some time after the start, and not at once
     last_step = "The log is on disk"  # of the trace of a write
     resident_beside = 128  # MB that a process has resident beside --memory at most: code, stacks, indexes of table files, what malloc keeps (docs/operation.md)
 
@@ -32,6 +33,7 @@ class Rados:
     """One OSD in memory, started with the first server. Each data folder has a pool: a server that starts on it again finds its rows, and one whose folder was removed has a new pool."""
 
     has_history = False
+    replays_late = True
     recovery = "disabled"
     last_step = "the cluster has acknowledged them"
     resident_beside = 128 + 64 * 10  # what librados holds for 64 workers at work (docs/scale.md)

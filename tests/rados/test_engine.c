@@ -373,6 +373,7 @@ static void test_halves_and_wholes_that_do_not_fit_are_found(void **state) {
     pair_assert_found(p, false, NULL);
     pair_put_raw(p, half.name, shard_state_key, shard_state_value(SHARD_OPEN));
     pair_assert_found(p, false, "which was dropped");
+    pair_assert_found(p, true, NULL); /* as after a server was killed in the middle of the drop */
     assert_int_equal(pool->lib->remove(pool->io, half.name), 0);
 }
 
