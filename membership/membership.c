@@ -35,7 +35,10 @@ struct membership {
     struct buf found, lease; /* this server's record and the lease as they were read last; empty: there is none */
     struct buf damaged_key, damaged; /* a record that this round could not decode; empty: there is none */
     bool joined;             /* this server has a record, or had one */
+    uint8_t replaced[MEMBER_ID]; /* the run of this server whose record it replaced then; 0: there was none */
+    bool doubled;            /* another server runs with its address, and this one writes no record any more (L3) */
     bool stale;              /* the record does not say what self does */
+    bool overwritten;        /* the record that was read last is that of another run */
     bool changed;            /* the list is to be made anew */
     bool failing;            /* the last round could not read or write, which was logged */
     atomic_bool holds;       /* the lease named this server when it was read or written last */
@@ -140,9 +143,12 @@ static int write_record(struct membership *m, struct err *e) {
         {.key = slice_str(lease_key), .value = lease, .conditional = true, .expected = &lease, .quiet = true}};
     int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, atomic_load(&m->holds) ? 2 : 1, changes, e);
     if (rc == 0) {
+        struct member before;
+        if (!m->joined && m->found.n && member_decode(found, &before))
+            memcpy(m->replaced, before.incarnation, MEMBER_ID);
         atomic_store(&m->renewed_us, began_us);
         m->joined = true;
-        m->stale = false;
+        m->stale = m->overwritten = false;
         m->changed = m->changed || tells;
         buf_clear(&m->found, SIZE_MAX);
         buf_put_slice(&m->found, buf_slice(&record));
@@ -158,7 +164,7 @@ static bool is_due(struct membership *m) {
         m->stale = m->stale || memcmp(version, m->self.schema_version, MEMBER_ID) != 0;
         memcpy(m->self.schema_version, version, MEMBER_ID);
     }
-    return m->stale || !m->found.n || membership_age_us(m) >= MEMBERSHIP_RENEW_US;
+    return m->stale || m->overwritten || !m->found.n || membership_age_us(m) >= MEMBERSHIP_RENEW_US;
 }
 
 /* ---- the lease ---- */
@@ -205,9 +211,17 @@ static int take_copy(struct buf *to, struct slice record, struct err *e) {
     return buf_failed(to) ? err_nomem(e) : 0;
 }
 
+/* Keeps L3. */
 static int take_own(struct membership *m, const struct member *found, struct slice record, struct err *e) {
-    if (m->joined && memcmp(found->incarnation, m->self.incarnation, MEMBER_ID) != 0)
-        log_error("membership: two servers have the address %s:%u", m->self.address, m->self.port);
+    bool other = m->joined && memcmp(found->incarnation, m->self.incarnation, MEMBER_ID) != 0;
+    m->overwritten = other;
+    bool runs_on = memcmp(found->incarnation, m->replaced, MEMBER_ID) == 0;
+    if (other && !m->doubled && (runs_on || membership_age_us(m) >= MEMBERSHIP_EXPIRE_US)) {
+        log_error("two servers have the address %s:%u, and this one stops: give each a --broadcast-address of its own",
+                  m->self.address, m->self.port ? m->self.port : m->self.tls_port);
+        m->doubled = true;
+        if (m->hooks.doubled) m->hooks.doubled(m->hooks.arg);
+    }
     return take_copy(&m->found, record, e);
 }
 
@@ -323,6 +337,7 @@ static int run_round(struct membership *m, bool writes, struct err *e) {
     int64_t began_us = clock_machine_us(m->clock);
     if (read_records(m, e)) return -1;
     judge(m, began_us, clock_machine_us(m->clock));
+    writes = writes && !m->doubled;
     int rc = writes && is_due(m) ? write_record(m, e) : 0;
     if (rc == 0 && writes) rc = take_lease(m, e);
     if (m->changed) make_list(m);
@@ -411,7 +426,7 @@ void membership_leave(struct membership *m) {
     m->hooks = (struct membership_hooks){0};
     atomic_store(&m->holds, false);
     key_of(m->self.host_id, key);
-    if (m->joined && eng_meta_delete(m->eng, slice_str(key), &e))
+    if (m->joined && !m->doubled && eng_meta_delete(m->eng, slice_str(key), &e))
         log_warn("membership: this server's record is not removed: %s", e.text);
 }
 

@@ -23,6 +23,11 @@
  *     and a take-over that meet, one fails. A leader may still be stopped at any instruction and go
  *     on later. So its work must be correct without the lease, too: it consists of conditional
  *     writes.
+ *
+ * L3. Of two servers that run with one address one stops. A server that finds another run's record in
+ *     place of its own writes its own again. The one that has replaced the other at its start sees
+ *     that the other still runs, and stops. A server that could not renew its record for EXPIRE_US
+ *     before it finds another's stops itself, because the other rightly took it for dead.
  */
 #pragma once
 
@@ -65,6 +70,8 @@ struct membership_hooks {
     /* Called after membership_list gives the new state; not for this server. It may take its time,
      * but at most a second. */
     void (*event)(void *arg, enum member_event event, const struct member *m);
+    /* Called once: another server runs with this one's address, and this one is to stop (L3). */
+    void (*doubled)(void *arg);
     /* The version of the schema that this server has, once a round. */
     void (*schema)(void *arg, uint8_t version[MEMBER_ID]);
     void *arg;

@@ -1,5 +1,6 @@
 #include "server/instance.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -75,8 +76,15 @@ static void schema_changed(void *arg, const struct schema_change *change) {
     membership_hurry(((struct instance *)arg)->membership);
 }
 
+/* The thread that waits for signals stops the server. */
+static void stop_doubled(void *arg) {
+    atomic_store(&((struct instance *)arg)->doubled, true);
+    kill(getpid(), SIGTERM);
+}
+
 static int join_membership(struct instance *in, struct err *e) {
-    const struct membership_hooks hooks = {.event = tell_member, .schema = tell_schema, .arg = in};
+    const struct membership_hooks hooks = {
+        .event = tell_member, .doubled = stop_doubled, .schema = tell_schema, .arg = in};
     if (!in->membership) return 0;
     if (membership_join(in->membership, &hooks, e) || membership_start(in->membership, e)) return -1;
     in->schema_listener = (struct catalog_listener){.changed = schema_changed, .arg = in};

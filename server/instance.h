@@ -28,6 +28,7 @@ struct instance {
     struct eng *eng;
     struct membership *membership; /* of the servers on the store; NULL: there is one server */
     struct catalog_listener schema_listener; /* of the membership */
+    atomic_bool doubled; /* another server on the store has this one's address, and this one stops */
     struct ledger *ledger;
     struct fleet *fleet; /* the other servers on the store; NULL: there are none */
     struct system_metering metering;

@@ -112,7 +112,7 @@ static int serve(const struct config *c, int argc, char **argv) {
     log_info("stopping: %s", sig == SIGTERM ? "SIGTERM" : "SIGINT");
     instance_close(&in);
     reload_fini(&again);
-    return EXIT_FINE;
+    return atomic_load(&in.doubled) ? EXIT_FAILED : EXIT_FINE;
 }
 
 /* --check-config and --print-config. Writes no file and opens no port. */

@@ -133,6 +133,18 @@ def test_a_driver_follows_the_servers(cloud):
     eventually(lambda: ("remove", "127.0.0.3") in listener.events, lambda: str(listener.events))
 
 
+def test_of_two_servers_with_one_broadcast_address_the_second_stops(cloud):
+    c = cloud()
+    one, two = (c.servers[a] for a in ADDRESSES[:2])
+    two.flags = (*two.flags, "--broadcast-address", ADDRESSES[0])
+    c.start(*ADDRESSES[:2])
+    assert two.process.wait(timeout=HANG) == 1
+    assert f"two servers have the address {ADDRESSES[0]}:{c.port}, and this one stops" in two.log_tail()
+    session = c.connect_only(ADDRESSES[0])
+    assert session.execute("SELECT rpc_address FROM system.local").one().rpc_address == ADDRESSES[0]
+    eventually(lambda: live(one) == 1)
+
+
 def test_ddl_of_a_server_that_is_killed_is_finished_by_another(cloud):
     """The first server leads and holds every change; the second one would finish it at once."""
     c = cloud()

@@ -22,6 +22,7 @@ struct machine {
     void (*looks)(struct machine *m); /* called whenever it looks at its clock; NULL: nothing is */
     struct machine *other;            /* for looks */
     int n_looks;
+    int n_doubled;
 };
 
 struct world {
@@ -47,23 +48,30 @@ static void tell_schema(void *arg, uint8_t version[MEMBER_ID]) {
     memset(version, ((const struct machine *)arg)->schema, MEMBER_ID);
 }
 
-static void open_server(struct world *w, int i) {
+static void note_doubled(void *arg) { ((struct machine *)arg)->n_doubled++; }
+
+static void open_at(struct world *w, int i, int address) {
     struct machine *at = &w->machines[i];
     struct membership_options o = {.eng = at->eng, .clock = &at->clock, .self = {.port = 9042, .started_s = i}};
-    snprintf(o.self.address, sizeof(o.self.address), "127.0.0.%d", i);
+    snprintf(o.self.address, sizeof(o.self.address), "127.0.0.%d", address);
     snprintf(o.self.datacenter, sizeof(o.self.datacenter), "dc1");
     member_set_host_id(&o.self, "test");
     at->membership = membership_open(&o, &w->e);
     assert_non_null(at->membership);
 }
 
-static void start(struct world *w, int i) {
+static void open_server(struct world *w, int i) { open_at(w, i, i); }
+
+static void start_at(struct world *w, int i, int address) {
     struct machine *at = &w->machines[i];
-    const struct membership_hooks hooks = {.event = note_event, .schema = tell_schema, .arg = at};
-    open_server(w, i);
+    const struct membership_hooks hooks = {
+        .event = note_event, .doubled = note_doubled, .schema = tell_schema, .arg = at};
+    open_at(w, i, address);
     assert_int_equal(membership_join(at->membership, &hooks, &w->e), 0);
     at->events[0] = 0;
 }
+
+static void start(struct world *w, int i) { start_at(w, i, i); }
 
 /* kill -9: its record stays. */
 static void kill_server(struct world *w, int i) {
@@ -153,6 +161,41 @@ static void test_a_server_that_renews_its_record_lives_for_ever(void **state) {
     assert_events(w, 1, "");
     assert_int_equal(live_at(w, 1), 2);
     assert_int_equal(membership_generation(w->machines[1].membership), generation);
+}
+
+static void test_of_two_servers_with_one_address_the_second_stops(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    start_at(w, 2, 1);
+    go(w, 2);
+    assert_int_equal(w->machines[1].n_doubled, 0);
+    assert_int_equal(w->machines[2].n_doubled, 1);
+    stop_server(w, 2); /* and leaves the other's record alone */
+    start(w, 0);
+    assert_int_equal(live_at(w, 0), 2);
+    go(w, 20);
+    assert_int_equal(live_at(w, 0), 2);
+    assert_int_equal(w->machines[1].n_doubled, 0);
+}
+
+/* The first server hangs, and is replaced meanwhile. A killed one is replaced, too, and never comes back. */
+static void test_a_server_that_was_replaced_while_it_hung_stops(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    struct membership *hung = w->machines[1].membership;
+    w->machines[1].membership = NULL;
+    go(w, 10);
+    start_at(w, 2, 1);
+    go(w, 3);
+    w->machines[1].membership = hung;
+    go(w, 20);
+    assert_int_equal(w->machines[1].n_doubled, 1);
+    assert_int_equal(w->machines[2].n_doubled, 0);
+    kill_server(w, 1);
+    kill_server(w, 2);
+    start_at(w, 2, 1);
+    go(w, 20);
+    assert_int_equal(w->machines[2].n_doubled, 0);
 }
 
 static void test_a_killed_server_is_dead_after_its_time_and_removed_after_a_longer_one(void **state) {
@@ -426,6 +469,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_servers_see_one_another_come_and_go),
+        TEST(test_of_two_servers_with_one_address_the_second_stops),
+        TEST(test_a_server_that_was_replaced_while_it_hung_stops),
         TEST(test_a_server_that_renews_its_record_lives_for_ever),
         TEST(test_a_killed_server_is_dead_after_its_time_and_removed_after_a_longer_one),
         TEST(test_a_dead_server_that_comes_back_is_up_again),
