@@ -144,12 +144,13 @@ static void add_bound(struct chunk_iter *x, struct slice key, struct slice upper
     if (slice_cmp(key, x->bounds[x->n_chunks - 1]) > 0 && slice_cmp(key, upper) < 0) x->bounds[x->n_chunks++] = key;
 }
 
-/* The first key of a piece, in full. */
+/* The first key of a piece, in full. The list has it with the end mark of a record's key. p NULL: damaged. */
 static struct slice first_key(struct chunk_iter *x, const struct piece *p) {
     struct buf b;
     buf_init(&b, 0);
     buf_put_slice(&b, x->c.prefix);
-    bool damaged = omap_key_unescape(p->first, &b) < 0;
+    bool damaged = p->first.p[p->first.n - 1] != OMAP_KEY_END ||
+                   omap_key_unescape(slice_of(p->first.p, p->first.n - 1), &b) < 0;
     struct slice key = arena_take(&x->bounds_arena, &b);
     return damaged ? (struct slice){0} : key;
 }
