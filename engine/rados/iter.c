@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -144,17 +145,6 @@ static void add_bound(struct chunk_iter *x, struct slice key, struct slice upper
     if (slice_cmp(key, x->bounds[x->n_chunks - 1]) > 0 && slice_cmp(key, upper) < 0) x->bounds[x->n_chunks++] = key;
 }
 
-/* The first key of a piece, in full. The list has it with the end mark of a record's key. p NULL: damaged. */
-static struct slice first_key(struct chunk_iter *x, const struct piece *p) {
-    struct buf b;
-    buf_init(&b, 0);
-    buf_put_slice(&b, x->c.prefix);
-    bool damaged = p->first.p[p->first.n - 1] != OMAP_KEY_END ||
-                   omap_key_unescape(slice_of(p->first.p, p->first.n - 1), &b) < 0;
-    struct slice key = arena_take(&x->bounds_arena, &b);
-    return damaged ? (struct slice){0} : key;
-}
-
 /* Divides the range, after the cursor has read its first page. When a chunk is read the pieces may be
  * others; then it has fewer or more rows. */
 static int set_bounds(struct chunk_iter *x, struct slice lower, struct slice upper, struct err *e) {
@@ -169,8 +159,12 @@ static int set_bounds(struct chunk_iter *x, struct slice lower, struct slice upp
     x->bounds[x->n_chunks++] = lower;
     if (p.n) add_bound(x, slice_of(rows, x->c.prefix.n + 1), upper);
     for (size_t i = 1; i < p.n; i++) {
-        struct slice first = first_key(x, &p.items[i]);
-        if (!first.p) return err_set(e, ERR_SERVER, "the list of a partition's pieces in the Ceph pool is damaged");
+        struct buf b;
+        buf_init(&b, 0);
+        bool damaged = pieces_first_key(&p, i, x->c.prefix, &b) == -EBADMSG;
+        struct slice first = arena_take(&x->bounds_arena, &b);
+        if (!damaged && !first.p) return err_nomem(e);
+        if (damaged) return err_set(e, ERR_SERVER, "the list of a partition's pieces in the Ceph pool is damaged");
         add_bound(x, first, upper);
     }
     x->bounds[x->n_chunks] = upper;

@@ -534,19 +534,6 @@ int move_rows(struct rados *s, struct shard *sh, struct slice prefix) {
     return rc == -EAGAIN || rc == DROPPED ? 0 : rc;
 }
 
-/* The record key of a piece's first key; of the partition's end, if there is no such piece. */
-static int end_of(const struct move *m, size_t i, struct buf *end) {
-    buf_clear(end, SIZE_MAX);
-    buf_put_slice(end, m->prefix);
-    if (i < m->pieces.n) {
-        struct slice first = m->pieces.items[i].first;
-        if (omap_key_unescape(slice_of(first.p, first.n - 1), end) < 0) return -EBADMSG;
-    } else {
-        buf_u8(end, ENGI_PAST);
-    }
-    return buf_failed(end) ? -ENOMEM : 0;
-}
-
 int move_purge(struct rados *s, struct slice prefix, struct slice removals, const struct move_purge *purge,
                struct buf *end) {
     struct shard *sh = shard_map_find(&s->shards, load_u32(prefix.p), shard_position(prefix));
@@ -559,7 +546,7 @@ int move_purge(struct rados *s, struct slice prefix, struct slice removals, cons
     bool purges = rc == 0 && !m.more; /* else it only moves rows, so that the next one has all of them */
     if (purges) m.purge = purge;
     if (rc == 0) rc = move_begin(&m);
-    if (rc == 0 && purges) rc = end_of(&m, m.first_purged + m.n_purged, end);
+    if (rc == 0 && purges) rc = pieces_first_key(&m.pieces, m.first_purged + m.n_purged, prefix, end);
     if (rc == 0) rc = move_copy(&m);
     assert(!m.purge || !m.more); /* Q18 */
     if (rc == 0) rc = move_complete(&m);

@@ -68,6 +68,18 @@ size_t pieces_find(const struct pieces *p, struct slice rest) {
     return from;
 }
 
+int pieces_first_key(const struct pieces *p, size_t i, struct slice prefix, struct buf *out) {
+    buf_clear(out, SIZE_MAX);
+    buf_put_slice(out, prefix);
+    if (i >= p->n) {
+        buf_u8(out, ENGI_PAST);
+    } else if (p->items[i].first.n) {
+        struct slice first = p->items[i].first; /* with an end mark */
+        if (omap_key_unescape(slice_of(first.p, first.n - 1), out) < 0) return -EBADMSG;
+    }
+    return buf_failed(out) ? -ENOMEM : 0;
+}
+
 /* ---- reading ---- */
 
 /* Reads one part of a piece. -EAGAIN: the piece is gone, or holds operands that are newer than the

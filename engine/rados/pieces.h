@@ -67,6 +67,10 @@ void pieces_write(struct buf *out, const struct pieces *p);
 /* The index of the piece that holds the key, which is given from behind the prefix on. */
 size_t pieces_find(const struct pieces *p, struct slice rest);
 
+/* Puts the record key that the piece begins with in out; behind the last piece the key of the partition's end. 0, or
+ * a negative error number. */
+int pieces_first_key(const struct pieces *p, size_t i, struct slice prefix, struct buf *out) MUST_CHECK;
+
 /* Adds to the pairs of a part of a wide partition, as its shard returned them, those of its pieces.
  * value: that of OMAP_PIECES, read with them. more: keys of the partition follow the pairs. prefix: of
  * the partition. -EAGAIN: rows are being moved; read the shard again. 0, or a negative error number. */
