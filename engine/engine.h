@@ -265,6 +265,7 @@ struct eng_scan_spec {
      * n_markers */
     bool deletions;
     int64_t now;                      /* seconds */
+    uint64_t wanted;                  /* rows that the caller will take, about; 0: unknown */
     struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL: every row has its cells */
     bool batches;                     /* values are to stay for a batch of rows (eng_scan_begin_batch) */
     /* The end of the page before; resume_key.p NULL: from the start. */

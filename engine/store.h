@@ -67,6 +67,7 @@ struct store_range {
     /* In a range of one partition: where nothing was deleted, only keys in [from, to) are read. p
      * NULL: unknown */
     struct slice from, to;
+    uint64_t wanted;             /* records that the caller will take, about; 0: unknown */
     bool both_ends;              /* the cursor reads keys at both ends of the range first */
 };
 

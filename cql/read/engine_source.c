@@ -199,6 +199,13 @@ static void close_scan(struct engine_source *s) {
     s->scan->open = NULL;
 }
 
+/* Rows that are read, about; 0: unknown. Filters and deletions make it more, an end that is near less. */
+static uint64_t rows_wanted(const struct read_spec *spec) {
+    uint64_t wanted = spec->page_rows;
+    if (!spec->count_read_rows && spec->limit < wanted) wanted = spec->limit;
+    return wanted == UINT64_MAX ? 0 : wanted;
+}
+
 static int start_scan(struct engine_source *s) {
     struct piece_scan *scan = s->scan;
     const struct piece *p = &s->piece;
@@ -215,6 +222,7 @@ static int start_scan(struct engine_source *s) {
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
                                           .now = s->spec.r->eval.now_s,
+                                          .wanted = rows_wanted(&s->spec),
                                           .batches = s->base.most > 1,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {

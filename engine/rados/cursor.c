@@ -8,7 +8,9 @@
 enum {
     PAGE_LEAST = 3,
     PAGE_UNKNOWN = 16, /* keys at most while the size of a shard's rows is unknown */
-    PAGE_SMALL = 128,
+    PAGE_FIRST = 128, /* keys of the first page of a partition at most: many readers want few rows */
+    PAGE_MORE = 8,    /* keys beside the records that a caller expects: deletions, a static row, second operands */
+    PAGE_TIMES = 4,   /* as many the next time */
     /* Keys to be read of a wide partition's shard: each may be a fence, up to which an OSD passes over
      * many removed keys (Q17). */
     WIDE_FIRST = 4,
@@ -142,9 +144,9 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
 
 /* Keys of a page. */
 static uint64_t page_keys(const struct cursor *c, const struct shard *sh) {
-    uint64_t bytes = sh ? atomic_load(&sh->key_bytes) : 0, most = c->small ? PAGE_SMALL : OMAP_READ_MAX;
+    uint64_t bytes = sh ? atomic_load(&sh->key_bytes) : 0;
     uint64_t fit = bytes ? PAGE_BYTES / bytes : PAGE_UNKNOWN;
-    return fit < PAGE_LEAST ? PAGE_LEAST : fit < most ? fit : most;
+    return fit < PAGE_LEAST ? PAGE_LEAST : fit < c->max ? fit : c->max;
 }
 
 static void note_size(const struct omap_pairs *got, struct shard *sh) {
@@ -260,14 +262,14 @@ static int next_page(struct cursor *c) {
         buf_put_slice(&c->start, buf_slice(&c->begin));
         c->has_moment = false;
     }
-    c->small = false;
+    c->max = c->max * PAGE_TIMES < OMAP_READ_MAX ? c->max * PAGE_TIMES : OMAP_READ_MAX;
     return rc < 0 ? rc : records_of(c->s, c->table, &c->pairs, &c->page, &c->records);
 }
 
 void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                  struct slice upper) {
-    *c = (struct cursor){.s = s, .table = table, .prefix = prefix, .upper = upper, .small = prefix.p != NULL,
-                         .wide_max = WIDE_FIRST};
+    *c = (struct cursor){.s = s, .table = table, .prefix = prefix, .upper = upper, .wide_max = WIDE_FIRST,
+                         .max = prefix.p ? PAGE_FIRST : OMAP_READ_MAX};
     arena_init(&c->page, CHUNK, 0);
     arena_init(&c->moment_arena, 1 << 10, 0);
     buf_init(&c->start, 0);
@@ -278,9 +280,14 @@ void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice
     if (start_at(c, lower) < 0) c->start.failed = true;
 }
 
+void cursor_expect(struct cursor *c, uint64_t records) {
+    if (records && records < c->max - PAGE_MORE) c->max = records + PAGE_MORE;
+}
+
 void cursor_restart(struct cursor *c, struct slice lower, struct slice upper) {
     assert(c->prefix.p);
-    c->ended = c->small = false;
+    c->ended = false;
+    c->max = OMAP_READ_MAX;
     c->at = c->records.n = 0;
     c->upper = upper;
     if (start_at(c, lower) < 0) c->start.failed = true;

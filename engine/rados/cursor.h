@@ -12,7 +12,7 @@ struct cursor {
     uint32_t table;
     struct slice prefix;  /* of the one partition; p NULL: partitions */
     struct slice upper;   /* the first key behind; p NULL: the end of the table */
-    bool small;           /* the next page is the first, and small: many readers want few rows */
+    uint64_t max;         /* keys of the next page at most */
     uint64_t wide_max;    /* keys to be read of the shard, where the partition is wide */
     struct arena page;    /* what was read: */
     struct fetched f;
@@ -37,6 +37,8 @@ struct cursor {
 void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                  struct slice upper);
 void cursor_fini(struct cursor *c);
+/* The caller will take so many records, about; 0: unknown. Before the first of them: pages grow from as many on. */
+void cursor_expect(struct cursor *c, uint64_t records);
 /* Begins anew with another range of the same partition, as of the same moment if that is not past. */
 void cursor_restart(struct cursor *c, struct slice lower, struct slice upper);
 /* The list of the partition's pieces as the last page was read with it; n 0: it is not wide. Valid until the

@@ -239,12 +239,13 @@ static void cursor_free(struct kv_iter *it) {
 static const struct kv_iter_ops cursor_ops = {.iter_move = cursor_move, .iter_free = cursor_free};
 
 struct kv_iter *iter_of_range(struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
-                              struct slice upper, bool backwards, struct err *e) {
+                              struct slice upper, bool backwards, uint64_t wanted, struct err *e) {
     if (backwards) return chunks_of_range(s, table, prefix, lower, upper, e);
     struct cursor_iter *x = calloc(1, sizeof(*x));
     if (!x) return err_null(err_nomem(e));
     x->it.ops = &cursor_ops;
     buf_init(&x->floor, 0);
     cursor_init(&x->c, s, table, prefix, lower, upper);
+    cursor_expect(&x->c, wanted);
     return &x->it;
 }

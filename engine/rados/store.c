@@ -78,7 +78,7 @@ static struct kv_iter *cursor_open(struct store *s, struct store_view *view, con
     /* A range of one partition begins with its prefix. */
     struct slice prefix =
         range->part ? slice_of(range->lower.p, ENGI_KEY_PREFIX_MIN + range->part->key.n) : (struct slice){0};
-    return iter_of_range(rados_of(s), table, prefix, range->lower, range->upper, range->reverse, e);
+    return iter_of_range(rados_of(s), table, prefix, range->lower, range->upper, range->reverse, range->wanted, e);
 }
 
 /* ---- batches ---- */

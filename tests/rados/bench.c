@@ -95,6 +95,32 @@ static void get(struct worker *w) {
     arena_fini(&a);
 }
 
+/* Takes rows of a wide partition in order, from a random key on. */
+static void take_slice(struct worker *w, bool expects) {
+    struct buf prefix, from, to;
+    struct cursor c;
+    const struct record *r;
+    struct err e = {0};
+    uint8_t row[4];
+    store_u32(row, pick(w, 1 << 30));
+    buf_init(&prefix, 0);
+    buf_init(&from, 0);
+    buf_init(&to, 0);
+    harness_prefix(&prefix, table, LOADED + 1);
+    harness_key(&from, table, LOADED + 1, ENGI_ROW, slice_of(row, 4));
+    harness_key(&to, table, LOADED + 1, ENGI_PAST, slice_of("", 0));
+    cursor_init(&c, store, table, buf_slice(&prefix), buf_slice(&from), buf_slice(&to));
+    if (expects) cursor_expect(&c, w->rows);
+    for (uint32_t i = 0; i < w->rows; i++)
+        if (cursor_next(&c, &r, &e) < 0) fail("cursor", &e);
+    cursor_fini(&c);
+    buf_fini(&prefix);
+    buf_fini(&from);
+    buf_fini(&to);
+}
+static void slice_expected(struct worker *w) { take_slice(w, true); }
+static void slice_unknown(struct worker *w) { take_slice(w, false); }
+
 static void *work(void *arg) {
     struct worker *w = arg;
     for (int i = 0; i < per_thread; i++) w->step(w);
@@ -176,6 +202,10 @@ int main(int argc, char **argv) {
     measure("one row, read then conditional write", n_threads, 1, conditional);
     measure("read of a row", n_threads, 1, get);
     measure("read of a row, one in flight", 1, 1, get);
+    measure("first row from a key on, wide", 8, 1, slice_unknown);
+    measure("the same, of one that is expected", 8, 1, slice_expected);
+    measure("100 rows from a key on, wide", 8, 100, slice_unknown);
+    measure("the same, of 100 that are expected", 8, 100, slice_expected);
     measure_split();
     rados_close(store);
     return 0;

@@ -285,7 +285,7 @@ static void write_rows(struct pair *p, int from, int to) {
         struct eng_batch *b = eng_batch_new(pair_engine(p, k));
         uint64_t seq;
         for (int i = from; i < to; i++) {
-            char ck[8];
+            char ck[16];
             struct eng_row row;
             snprintf(ck, sizeof(ck), "%02d", i);
             eng_row_init(&row, ENG_ROW, slice_str(ck));
