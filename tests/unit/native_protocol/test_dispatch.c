@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "native_protocol/segment.h"
+
 static void put_query(struct buf *in, int16_t stream, const char *cql) {
     struct buf body;
     buf_init(&body, 0);
@@ -255,14 +257,15 @@ static void test_dispatch_large_answers_stand_whole_between_small_ones(void **st
     end(&h, c, peer);
 }
 
-static uint32_t count(struct harness *h, int peer, const char *select) {
+/* The last four bytes of the answer, which belong to its last value. */
+static uint32_t select_u32(struct harness *h, int peer, const char *select) {
     struct buf in, out;
     buf_init(&in, 0), buf_init(&out, 0);
     put_query(&in, 1, select);
     harness_send(h, peer, buf_slice(&in));
     receive(h, peer, 1, &out);
     assert_int_equal(out.p[4], NP_RESULT);
-    uint32_t n = load_u32(out.p + out.n - 4); /* of the count, a bigint, which ends the answer */
+    uint32_t n = load_u32(out.p + out.n - 4);
     buf_fini(&in), buf_fini(&out);
     return n;
 }
@@ -298,11 +301,64 @@ static void test_dispatch_writes_that_arrive_together_are_all_written_and_each_i
             assert_int_equal(out.p[at + 4], stream == (unsigned)n + 3 ? NP_ERROR : NP_RESULT);
         }
         snprintf(select, sizeof(select), "SELECT count(*) FROM k.t WHERE p = %d", n);
-        assert_int_equal(count(&h, peer, select), n + 1);
+        assert_int_equal(select_u32(&h, peer, select), n + 1);
         assert_int_equal(c->in_flight, 0);
         assert_int_equal(c->refs, 2);
         buf_fini(&in), buf_fini(&out);
     }
+    end(&h, c, peer);
+}
+
+/* Each segment is unpacked where the one before it was, so a group ends with its segment. */
+static void test_dispatch_writes_of_compressed_segments_keep_their_values(void **state) {
+    (void)state;
+    enum { SEGMENTS = 3, WRITES = 4 };
+    static const uint8_t options[] = "\0\2" "\0\13CQL_VERSION" "\0\5" "3.0.0" "\0\13COMPRESSION" "\0\3lz4";
+    static const uint8_t no_id[16];
+    struct harness h;
+    struct buf in, wire, out;
+    int peer, packed_peer;
+    uint8_t insert[16];
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer), *packed = harness_connect(&h, &packed_peer);
+    create(&h, peer);
+    prepare(&h, peer, "INSERT INTO k.t (p, c, v) VALUES (?, ?, ?)", insert);
+    buf_init(&in, 0), buf_init(&wire, 0), buf_init(&out, 0);
+    harness_envelope(&in, 5, NP_STARTUP, 0, slice_of(options, sizeof(options) - 1));
+    harness_send(&h, packed_peer, buf_slice(&in));
+    receive(&h, packed_peer, 1, &out);
+    assert_int_equal(out.p[4], NP_READY);
+    for (int segment = 0; segment < SEGMENTS; segment++) {
+        uint32_t left = 0;
+        in.n = 0;
+        for (int i = segment * WRITES; i < (segment + 1) * WRITES; i++) {
+            size_t at = np_envelope_begin(&in, 5, (int16_t)i, NP_EXECUTE);
+            in.p[at] = 5; /* a request */
+            buf_u16(&in, 16), buf_put(&in, insert, 16);
+            buf_u16(&in, 16), buf_put(&in, no_id, 16); /* of the result's metadata */
+            buf_u16(&in, CL_LOCAL_QUORUM), buf_u32(&in, 0x01), buf_u16(&in, 3);
+            buf_u32(&in, 4), buf_u32(&in, 9);
+            buf_u32(&in, 4), buf_u32(&in, (uint32_t)i);
+            buf_u32(&in, 4), buf_u32(&in, (uint32_t)i);
+            np_envelope_end(&in, at, 0);
+        }
+        np_segment_encode(buf_slice(&in), true, &left, &wire);
+    }
+    harness_send(&h, packed_peer, buf_slice(&wire));
+    out.n = 0;
+    while (!out.n) {
+        assert_true(harness_receive_all(&h, packed_peer, &out));
+        if (!out.n) harness_wait(&h);
+    }
+    for (uint32_t i = 0; i < SEGMENTS * WRITES; i++) {
+        char select[64];
+        snprintf(select, sizeof(select), "SELECT v FROM k.t WHERE p = 9 AND c = %u", i);
+        assert_int_equal(select_u32(&h, peer, select), i);
+    }
+    assert_int_equal(packed->state, NP_CONN_READY);
+    npi_conn_unref(packed);
+    close(packed_peer);
+    buf_fini(&in), buf_fini(&wire), buf_fini(&out);
     end(&h, c, peer);
 }
 
@@ -360,6 +416,7 @@ int main(void) {
         cmocka_unit_test(test_dispatch_reads_do_not_wait_for_those_that_have_not_arrived),
         cmocka_unit_test(test_dispatch_large_answers_stand_whole_between_small_ones),
         cmocka_unit_test(test_dispatch_writes_that_arrive_together_are_all_written_and_each_is_answered),
+        cmocka_unit_test(test_dispatch_writes_of_compressed_segments_keep_their_values),
         cmocka_unit_test(test_dispatch_client_gone_before_its_group_is_finished),
         cmocka_unit_test(test_dispatch_client_gone_while_workers_have_its_requests),
     };
