@@ -6,12 +6,16 @@
 
 #include "base/fault.h"
 #include "base/hot.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 
 enum {
     BYTES_LEAST = 32 << 10,
     BYTES_PER_BUCKET = 128 /* of the cache, and as many per counter of misses */,
     BUCKETS_LEAST = 64,
+    BYTES_PER_SHARD = 8 << 20 /* eight of the largest ranges fit into its ring */,
+    RING_MOST = 1 << 30,
+    BLOCK = 16 /* sizes of blocks are multiples */,
     SPINS = 64
 };
 
@@ -36,18 +40,34 @@ bool engi_cache_look_holds(const struct engi_cache_look *l) {
 
 /* ---- memory ---- */
 
+static struct engi_cached *block_at(const struct engi_cache_shard *s, size_t at) {
+    return (struct engi_cached *)(void *)(s->ring + at);
+}
+
+static void make_free_block(struct engi_cache_shard *s, size_t at, size_t n) {
+    atomic_store_explicit(&block_at(s, at)->refs, 0, memory_order_relaxed);
+    block_at(s, at)->size = (uint32_t)n;
+}
+
 struct engi_cache *engi_cache_new(size_t bytes) {
     if (bytes < BYTES_LEAST) return NULL;
-    uint64_t n = BUCKETS_LEAST;
+    uint64_t n = BUCKETS_LEAST, shards = bytes / BYTES_PER_SHARD;
     while (n * 2 <= bytes / BYTES_PER_BUCKET) n *= 2;
     struct engi_cache *c = aligned_alloc(_Alignof(struct engi_cache), sizeof(*c));
     if (!c) return NULL;
-    *c = (struct engi_cache){.n_buckets = n,
-                             .n_admissions = n,
-                             .most = bytes - sizeof(*c) - n * (sizeof(c->buckets[0]) + sizeof(c->admissions[0])),
-                             .buckets = calloc(n, sizeof(c->buckets[0])),
-                             .admissions = calloc(n, sizeof(c->admissions[0]))};
-    if (c->buckets && c->admissions) return c;
+    *c = (struct engi_cache){.n_buckets = n, .n_admissions = n};
+    c->n_shards = shards < 1 ? 1 : shards < ENGI_CACHE_SHARDS ? (uint32_t)shards : ENGI_CACHE_SHARDS;
+    size_t left = bytes - sizeof(*c) - n * (sizeof(c->buckets[0]) + sizeof(c->admissions[0]));
+    c->ring_n = left / c->n_shards < RING_MOST ? left / c->n_shards / BLOCK * BLOCK : RING_MOST;
+    c->buckets = calloc(n, sizeof(c->buckets[0]));
+    c->admissions = calloc(n, sizeof(c->admissions[0]));
+    c->rings = calloc(c->n_shards, c->ring_n);
+    for (uint32_t i = 0; i < c->n_shards; i++) {
+        pthread_mutex_init(&c->shards[i].lock, NULL);
+        c->shards[i].ring = c->rings + i * c->ring_n;
+        if (c->rings) make_free_block(&c->shards[i], 0, c->ring_n);
+    }
+    if (c->buckets && c->admissions && c->rings) return c;
     engi_cache_free(c);
     return NULL;
 }
@@ -59,22 +79,17 @@ void engi_cache_clear(struct engi_cache *c) {
         struct engi_cache_bucket *b = &c->buckets[i];
         if (!atomic_load_explicit(&b->word, memory_order_acquire)) continue; /* its memory was not used yet */
         engi_bucket_lock(b);
-        struct engi_cached *gone = NULL;
-        for (struct engi_cached *x; (x = b->first);) {
-            engi_bucket_remove(c, b, x);
-            x->next = gone;
-            gone = x;
-        }
+        while (b->first) engi_bucket_remove(c, b, b->first);
         engi_bucket_unlock(b);
-        engi_cached_drop(c, gone);
     }
 }
 
 void engi_cache_free(struct engi_cache *c) {
     if (!c) return;
-    if (c->buckets) engi_cache_clear(c);
+    for (uint32_t i = 0; i < c->n_shards; i++) pthread_mutex_destroy(&c->shards[i].lock);
     free(c->buckets);
     free((void *)c->admissions);
+    free(c->rings);
     free(c);
 }
 
@@ -190,71 +205,75 @@ void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struc
             at = &(*at)->next;
         }
     }
-    entry->next = NULL;
     set_word(b, word);
     count_kept(c, entry, UINT64_MAX);
+    engi_cached_unref(entry);
 }
 
 /* ---- entries ---- */
 
 void engi_cached_unref(struct engi_cached *entry) {
-    if (atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1) free(entry);
+    uint32_t before = atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_release);
+    assert(before);
 }
 
-void engi_cached_drop(struct engi_cache *c, struct engi_cached *list) {
-    for (struct engi_cached *next; list; list = next) {
-        next = list->next;
-        atomic_fetch_sub_explicit(&c->bytes, list->size, memory_order_relaxed);
-        engi_cached_unref(list);
+/* Ends the gap, and begins a new one at this place. */
+static void begin_gap(struct engi_cache_shard *s, size_t at) {
+    if (s->gap_n) make_free_block(s, s->gap, s->gap_n);
+    s->gap = at;
+    s->gap_n = 0;
+}
+
+/* Moves the hand over the block in front of it. */
+static void pass_block(struct engi_cache *c, struct engi_cache_shard *s) {
+    struct engi_cached *x = block_at(s, s->gap + s->gap_n);
+    size_t n = x->size, end = s->gap + s->gap_n + n;
+    if (!atomic_load_explicit(&x->refs, memory_order_acquire)) {
+        s->gap_n += n;
+        return;
     }
-}
-
-/* Moves the hand over one bucket. */
-static void evict(struct engi_cache *c) {
-    uint64_t at = atomic_fetch_add_explicit(&c->hand, 1, memory_order_relaxed);
-    struct engi_cache_bucket *b = &c->buckets[at & (c->n_buckets - 1)];
-    struct engi_cached *gone = NULL;
-    if (!atomic_load_explicit(&b->word, memory_order_relaxed) || !engi_bucket_try_lock(b)) return;
-    for (struct engi_cached *x = b->first, *next; x; x = next) {
-        next = x->next;
-        if (x->used) {
-            x->used = false;
-            continue;
-        }
+    struct engi_cache_bucket *b = engi_cache_bucket(c, x->hash);
+    if (!engi_bucket_try_lock(b)) {
+        begin_gap(s, end);
+        return;
+    }
+    struct engi_cached **at = &b->first;
+    while (*at && *at != x) at = &(*at)->next;
+    bool alone = *at && atomic_load_explicit(&x->refs, memory_order_acquire) == 1, used = x->used;
+    x->used = x->used && !alone;
+    if (!alone || (used && x->kind == ENGI_CACHED_RANGE)) { /* it is being inserted or read, or is large */
+        begin_gap(s, end);
+    } else if (used) { /* invariant 13 */
+        *at = memmove(s->ring + s->gap, x, n);
+        s->gap += n;
+    } else {
         engi_bucket_remove(c, b, x);
-        x->next = gone;
-        gone = x;
+        s->gap_n += n;
     }
     engi_bucket_unlock(b);
-    engi_cached_drop(c, gone);
-}
-
-/* Takes size bytes of the budget. The number of buckets that are searched for room has a bound,
- * because this thread may be a loop's. */
-static bool reserve(struct engi_cache *c, size_t size) {
-    size_t looks = 256 + 4 * size / BYTES_PER_BUCKET;
-    atomic_fetch_add_explicit(&c->bytes, size, memory_order_relaxed);
-    for (; looks && atomic_load_explicit(&c->bytes, memory_order_relaxed) > c->most; looks--) evict(c);
-    if (looks) return true;
-    atomic_fetch_sub_explicit(&c->bytes, size, memory_order_relaxed);
-    return false;
 }
 
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
                                     int64_t purged_from, size_t size) {
-    enum { BLOCK = 16, BLOCK_HEAD = 8 /* bytes: the C library's blocks are multiples of 16, with a head */ };
-    size_t takes = (size + BLOCK_HEAD + BLOCK - 1) / BLOCK * BLOCK;
-    if (!reserve(c, takes)) return NULL;
-    struct engi_cached *entry = malloc(size);
-    if (!entry) {
-        atomic_fetch_sub_explicit(&c->bytes, takes, memory_order_relaxed);
-        return NULL;
+    struct engi_cache_shard *s = &c->shards[(l->hash >> 32) * c->n_shards >> 32];
+    size_t n = (size + BLOCK - 1) / BLOCK * BLOCK, steps = 256 + n / BLOCK; /* this thread may be a loop's */
+    if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return NULL;
+    for (; s->gap_n < n && steps; steps--) {
+        if (s->gap + s->gap_n == c->ring_n) begin_gap(s, 0);
+        pass_block(c, s);
     }
-    *entry = (struct engi_cached){.hash = l->hash,
-                                  .generation = l->generation,
-                                  .purged_from = purged_from,
-                                  .size = (uint32_t)takes,
-                                  .kind = (uint8_t)kind};
-    atomic_init(&entry->refs, 1);
+    struct engi_cached *entry = NULL;
+    if (s->gap_n >= n) {
+        entry = block_at(s, s->gap);
+        *entry = (struct engi_cached){.refs = 1,
+                                      .size = (uint32_t)n,
+                                      .hash = l->hash,
+                                      .generation = l->generation,
+                                      .purged_from = purged_from,
+                                      .kind = (uint8_t)kind};
+        s->gap += n;
+        s->gap_n -= n;
+    }
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     return entry;
 }

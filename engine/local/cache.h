@@ -12,14 +12,22 @@
  * for. An answer is kept when enough reads have missed it, two at first, so that what is read once
  * does not evict what is read often.
  *
- * Entries are blocks of the C library, each in the list of the bucket that its hash chooses. A
- * bucket has a word with one bit for its lock and 63 as a filter of the hashes in its list, so most
- * threads that look for an entry that is not there only read that word. The lock is held for the
- * search of a list and a copy of at most one row. Readers of a range hold a reference instead.
+ * Each entry is in the list of the bucket that its hash chooses. A bucket has a word with one bit for
+ * its lock and 63 as a filter of the hashes in its list, so most threads that look for an entry that
+ * is not there only read that word. The lock is held for the search of a list and a copy of at most
+ * one row. Readers of a range hold a reference instead.
  *
- * Eviction. An insertion first takes its size from the budget. While the budget is exceeded, it
- * moves the cache's hand over the buckets and evicts each entry that was not used since the hand
- * was there last (CLOCK).
+ * Memory and eviction. All memory is allocated at the start: a few shards, each a ring of blocks
+ * side by side. A shard's hand goes around its ring. A thread that inserts takes the gap in front of
+ * the hand, and moves the hand on until the gap is large enough: over free blocks, over entries that
+ * were not used since the hand was there last, which it evicts (CLOCK), and over used rows, which it
+ * moves to the begin of the gap. It passes used ranges and entries with other holders, and the gap
+ * begins anew behind them. So rows and ranges of any size share the memory without fragments that
+ * stay.
+ *
+ * Invariant 13: memory of an entry is used for another one only when no bucket, reader or inserting
+ *               thread has a reference to it; and an entry is moved only when its bucket has the only
+ *               one, and is locked.
  *
  *   word of a bucket:  [63 bits: filter][1 bit: locked]
  *   counter of misses: [9 bits of the hash][12 bits: how often the guard was taken when it counted
@@ -55,14 +63,15 @@ bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
 
 enum engi_cached_kind { ENGI_CACHED_ROW, ENGI_CACHED_NO_ROW /* the store has no such row */, ENGI_CACHED_RANGE };
 
-/* The head of an entry. All but refs is under the bucket's lock, or does not change. */
+/* The head of a block. Of a free one, only refs and size mean something. All but refs is under the
+ * bucket's lock, or does not change. */
 struct engi_cached {
+    _Atomic uint32_t refs; /* of the bucket or the thread that inserts, and of readers; 0: the block is free */
+    uint32_t size;         /* bytes, with the head */
     struct engi_cached *next; /* in the bucket */
     uint64_t hash, generation;
     int64_t purged_from; /* seconds: earliest moment from which gc_grace counts for any part of the entry */
-    _Atomic uint32_t refs; /* the last one frees it */
-    uint32_t size;         /* what it takes of the budget */
-    uint8_t kind;          /* enum engi_cached_kind */
+    uint8_t kind;        /* enum engi_cached_kind */
     bool used;             /* since the hand was here last */
     uint16_t key_n, value_n; /* of a row, whose bytes follow */
 };
@@ -81,22 +90,29 @@ struct engi_cache_counters {
     _Alignas(64) _Atomic uint64_t hits[2], misses[2], kept[2], bytes[2]; /* of rows, of ranges */
 };
 
-enum { ENGI_CACHE_COUNTERS = 32 /* by hash */ };
+struct engi_cache_shard {
+    pthread_mutex_t lock; /* of what follows, and held to move or make blocks */
+    uint8_t *ring;
+    size_t gap, gap_n; /* the free bytes at the hand, which have no head */
+};
+
+enum { ENGI_CACHE_COUNTERS = 32 /* by hash */, ENGI_CACHE_SHARDS = 32 /* at most */ };
 
 struct engi_cache {
     uint64_t n_buckets, n_admissions; /* powers of two */
-    size_t most;                      /* bytes of all entries */
+    size_t ring_n;                    /* bytes of a shard's ring */
+    uint32_t n_shards;
     struct engi_cache_bucket *buckets;
     _Atomic uint32_t *admissions; /* counters of misses */
-    _Atomic uint32_t epoch;       /* of the store: what was asked before a switch of the store is not kept */
-    _Atomic uint32_t drafts;      /* of ranges */
-    _Alignas(64) _Atomic size_t bytes; /* of the entries, and of those being inserted */
-    _Atomic uint64_t hand;             /* the next bucket from which an entry is evicted */
+    uint8_t *rings;
+    _Atomic uint32_t epoch;  /* of the store: what was asked before a switch of the store is not kept */
+    _Atomic uint32_t drafts; /* of ranges */
+    struct engi_cache_shard shards[ENGI_CACHE_SHARDS]; /* by hash */
     struct engi_cache_counters counters[ENGI_CACHE_COUNTERS];
 };
 
-/* NULL: no memory, or bytes are too few. The cache takes at most bytes, except for ranges evicted
- * while a scan still reads them, and little memory before it is used. */
+/* NULL: no memory, or bytes are too few. The cache takes at most bytes, and little memory before it is
+ * used. */
 struct engi_cache *engi_cache_new(size_t bytes);
 void engi_cache_free(struct engi_cache *c); /* or NULL */
 /* Removes all entries, for a switch to another store. No thread reads meanwhile. */
@@ -133,16 +149,14 @@ void engi_bucket_unlock(struct engi_cache_bucket *b);
 
 /* Under the bucket's lock. */
 void engi_bucket_insert(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
-/* The caller gives the entry to engi_cached_drop after it has unlocked the bucket. */
+/* Gives the bucket's reference back, so that the entry's memory may be used again at once. */
 void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
 
 /* ---- entries ---- */
 
-/* Takes size bytes of the budget and makes an entry of the look's hash and generation, in no bucket.
- * NULL: there is no memory, or no room that a bounded number of evictions can make. */
+/* Makes an entry of the look's hash and generation, in no bucket yet. NULL: another thread makes one
+ * in the same shard, or there is no room that a bounded number of steps of the hand can make. */
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
                                     int64_t purged_from, size_t size);
-/* Gives an entry's bytes back to the budget, and the cache's reference with them. Takes a list, by
- * next; NULL is none. */
-void engi_cached_drop(struct engi_cache *c, struct engi_cached *list);
+/* Gives back a reader's reference, or that of the thread that has made an entry and not inserted it. */
 void engi_cached_unref(struct engi_cached *entry);

@@ -6,7 +6,7 @@
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
 
-enum { RANGES_OF_CACHE = 8 /* of the largest, at least */ };
+enum { RANGES_OF_RING = 8 /* of the largest, at least */ };
 
 /* The next range of the partition in the list of a bucket that is locked. */
 static struct engi_cached_range *next_range(struct engi_cached *x, uint64_t hash) {
@@ -15,7 +15,7 @@ static struct engi_cached_range *next_range(struct engi_cached *x, uint64_t hash
 }
 
 static size_t range_most(const struct engi_cache *c) {
-    size_t most = c->most / RANGES_OF_CACHE;
+    size_t most = c->ring_n / RANGES_OF_RING;
     return most < ENGI_CACHED_RANGE_MAX ? most : ENGI_CACHED_RANGE_MAX;
 }
 
@@ -52,24 +52,16 @@ static bool is_valid(const struct eng *eng, const struct engi_cached_range *r, c
            !engi_may_be_purged(eng, l->at.table, r->head.purged_from);
 }
 
-/* Removes a range from its bucket, which is locked, and adds it to the list gone. */
-static void remove_range(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached_range *r,
-                         struct engi_cached **gone) {
-    engi_bucket_remove(c, b, &r->head);
-    r->head.next = *gone;
-    *gone = &r->head;
-}
-
 /* Removes the partition's ranges that are not valid any more. */
 static struct engi_cached_range *choose(struct eng *eng, struct engi_cache_bucket *b, const struct engi_range_want *w,
-                                        const struct engi_range_look *l, struct engi_cached **gone) {
+                                        const struct engi_range_look *l) {
     struct engi_cached_range *best = NULL;
     for (struct engi_cached_range *r = next_range(b->first, l->at.hash), *next; r; r = next) {
         next = next_range(r->head.next, l->at.hash);
         bool begins = has_begin(r, w);
         if (!is_valid(eng, r, l)) {
             if (begins) engi_cache_set_need(eng->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
-            remove_range(eng->cache, b, r, gone);
+            engi_bucket_remove(eng->cache, b, &r->head);
         } else if (has(r, w->from, w->to)) {
             return r;
         } else if (begins && !w->whole) {
@@ -89,14 +81,12 @@ struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct en
     look->begin = murmur3_hash(begin) ^ want->back;
     struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
     if (engi_bucket_lacks(b, hash) || !engi_bucket_try_lock(b)) return NULL;
-    struct engi_cached *gone = NULL;
-    struct engi_cached_range *r = choose(eng, b, want, look, &gone);
+    struct engi_cached_range *r = choose(eng, b, want, look);
     if (r) {
         atomic_fetch_add_explicit(&r->head.refs, 1, memory_order_relaxed);
         r->head.used = r->was_hit = true;
     }
     engi_bucket_unlock(b);
-    engi_cached_drop(c, gone);
     return r;
 }
 
@@ -183,8 +173,7 @@ static struct engi_cached_range *make_range(struct engi_cache *c, const struct e
 
 /* Removes the cached ranges that fresh makes needless, and, if the partition has too many cached
  * ranges, the one inserted first. Returns true if another cached range covers all of fresh. */
-static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const struct engi_cached_range *fresh,
-                        struct engi_cached **gone) {
+static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const struct engi_cached_range *fresh) {
     uint32_t n = 0;
     uint64_t hash = fresh->head.hash;
     struct engi_cached_range *first = NULL;
@@ -193,13 +182,13 @@ static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const
         bool same = r->state == fresh->state && r->head.generation == fresh->head.generation;
         if (same && has(r, fresh->lo, fresh->hi)) return true;
         if (!same || has(fresh, r->lo, r->hi)) {
-            remove_range(c, b, r, gone);
+            engi_bucket_remove(c, b, &r->head);
             continue;
         }
         n++;
         first = r;
     }
-    if (n >= ENGI_RANGES_OF_PARTITION) remove_range(c, b, first, gone);
+    if (n >= ENGI_RANGES_OF_PARTITION) engi_bucket_remove(c, b, &first->head);
     return false;
 }
 
@@ -211,15 +200,12 @@ void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, str
     struct engi_cached_range *r = make_range(c, l, d);
     if (!r) return;
     struct engi_cache_bucket *b = engi_cache_bucket(c, l->at.hash);
-    struct engi_cached *gone = NULL;
     engi_bucket_lock(b);
-    if (engi_range_cache_holds(eng, l) && !is_needless(c, b, r, &gone)) {
+    if (engi_range_cache_holds(eng, l) && !is_needless(c, b, r)) {
         engi_bucket_insert(c, b, &r->head);
         engi_cache_set_need(c, l->begin, ENGI_NEED_SAME);
     } else {
-        r->head.next = gone;
-        gone = &r->head;
+        engi_cached_unref(&r->head);
     }
     engi_bucket_unlock(b);
-    engi_cached_drop(c, gone);
 }

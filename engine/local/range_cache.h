@@ -21,7 +21,7 @@
  *              the range invalid, and a later search frees it. Slices of a bucket that may hold
  *              deletions of ranges or partitions (engine/local/marks.h) are read from the store.
  *
- * A cached range is one block of memory that never changes. A reader of it holds a reference.
+ * A cached range never changes. A reader of it holds a reference.
  */
 #pragma once
 
@@ -33,7 +33,7 @@
 struct eng;
 
 enum {
-    ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes, and at most an eighth of the cache */,
+    ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes, and at most an eighth of a shard of the cache */,
     ENGI_RANGES_OF_PARTITION = 16,
     ENGI_RANGE_DRAFTS = 16 /* at a time; their bytes come on top of the cache's */
 };

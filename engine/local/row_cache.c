@@ -66,16 +66,11 @@ static struct engi_cache_bucket *lock_bucket(struct eng *eng, uint64_t hash, str
     return b;
 }
 
-/* Removes the row, if the bucket has it, and unlocks the bucket. */
-static void remove_and_unlock(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *row) {
-    if (row) engi_bucket_remove(c, b, row);
-    engi_bucket_unlock(b);
-    engi_cached_drop(c, row);
-}
-
 void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key) {
     struct engi_cache_bucket *b = lock_bucket(eng, hash, key);
-    if (b) remove_and_unlock(eng->cache, b, find_row(b, hash, key));
+    struct engi_cached *row = b ? find_row(b, hash, key) : NULL;
+    if (row) engi_bucket_remove(eng->cache, b, row);
+    if (b) engi_bucket_unlock(b);
 }
 
 bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
@@ -92,7 +87,8 @@ bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t h
         buf_put_slice(out, row_value(row));
         *absent = row->kind == ENGI_CACHED_NO_ROW;
     }
-    remove_and_unlock(eng->cache, b, row);
+    if (row) engi_bucket_remove(eng->cache, b, row);
+    engi_bucket_unlock(b);
     return known && !buf_failed(out);
 }
 
@@ -113,17 +109,17 @@ static void insert(struct eng *eng, const struct engi_cache_look *look, struct s
     }
     struct engi_cache_bucket *b = engi_cache_bucket(c, look->hash);
     engi_bucket_lock(b);
-    struct engi_cached *unused = row;
     /* Invariant 6 (a) and (c): a writer of a row of the guard, or a change of the table, comes after
      * the bucket was unlocked and then evicts the entry; or it comes before the bucket was locked,
      * and the look does not hold. */
     if (engi_cache_look_holds(look)) {
-        unused = find_row(b, look->hash, key); /* one that another thread has inserted */
-        if (unused) engi_bucket_remove(c, b, unused);
+        struct engi_cached *before = find_row(b, look->hash, key); /* of another thread, or not valid any more */
+        if (before) engi_bucket_remove(c, b, before);
         engi_bucket_insert(c, b, row);
+    } else {
+        engi_cached_unref(row);
     }
     engi_bucket_unlock(b);
-    engi_cached_drop(c, unused);
 }
 
 void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key,
