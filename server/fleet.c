@@ -82,6 +82,7 @@ struct fleet *fleet_open(const struct fleet_options *o, struct err *e) {
     buf_init(&f->demands, 0);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->wakes, NULL);
+    f->is_new = !ledger_share_exists(o->ledger);
     if (random_bytes(&f->head.incarnation, sizeof(f->head.incarnation), e) || ledger_share_id(o->ledger, &f->id, e))
         goto free_fleet;
     /* The head first: from then on nobody else writes the share. */

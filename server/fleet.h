@@ -3,6 +3,7 @@
  *
  *   share/head/<id: 16 hex digits>                  [u64 incarnation][u64 sequence][u64 of the tables][demands]
  *   share/table/<id>/<object: 8 hex digits>         a table's records (metering/ledger/share.h)
+ *   share/folded/<id>                               [u64 microseconds since 1970][totals]: the receipt of a fold
  *
  * Each server writes its own share, named by its ledger's id, and reads those of the others, on a
  * thread of its own. It writes at most every FLEET_TABLES_US, and only when something has changed;
@@ -16,6 +17,12 @@
  * Life: fleet_open reads the own share first, because the ledger may have lost its last charges
  * (E2), and then the others'. fleet_start begins the thread. fleet_close writes the last charges.
  *
+ * Shares of servers that do not come back are folded (E3), so that neither the records nor the reading
+ * of them grow with every server that ever was. Whether the server is gone need not be known: one that
+ * is alive, and idle, finds its share gone in its next round and begins another one. A ledger that comes
+ * back after its receipt was removed begins at zero: the last seconds that it had not shared are not
+ * counted.
+ *
  * E1 is kept by a condition: each write expects the head that this process has written or, at its
  * start, taken over. A process that finds another incarnation in the head of its own share, because
  * somebody has copied its data folder, continues under a new id. */
@@ -26,6 +33,9 @@
 #include "metering/ledger/ledger.h"
 #include "metering/limits/division.h"
 
+#define FLEET_OLD_US INT64_C(86400000000)   /* a share without charges for so long is folded, */
+#define FLEET_SILENT_US (FLEET_OLD_US / 24) /* if its head has not changed for so long */
+#define FLEET_KEEP_US (30 * FLEET_OLD_US)   /* receipts stay for so long */
 enum { FLEET_ROUND_US = 1000000, FLEET_TABLES_US = 3000000, FLEET_LEASE_US = 5000000 };
 
 /* The limits that the servers share. */

@@ -17,8 +17,15 @@ static struct other *other_open(struct fleet *f, uint64_t id) {
 
 /* ---- heads ---- */
 
+static void other_free(struct other *o) {
+    free(o->objects);
+    free(o->demands.items);
+    free(o);
+}
+
 struct heads {
     struct fleet *f;
+    bool has_own;
     struct arena arena;
     size_t n, cap;
     struct other_head {
@@ -30,7 +37,9 @@ struct heads {
 static int take_other_head(void *arg, struct slice name, struct slice value, struct err *e) {
     struct heads *h = arg;
     struct other_head one;
-    if (fleet_number(name, sizeof(FLEET_HEADS) - 1, 16, &one.id) || one.id == h->f->id || fleet_head_take(value, &one.head)) return 0;
+    if (fleet_number(name, sizeof(FLEET_HEADS) - 1, 16, &one.id)) return 0;
+    h->has_own = h->has_own || one.id == h->f->id;
+    if (one.id == h->f->id || fleet_head_take(value, &one.head)) return 0;
     one.head.demands = arena_dup(&h->arena, one.head.demands);
     if (!one.head.demands.p) return err_nomem(e);
     if (array_room(&h->items, h->n, &h->cap, sizeof(*h->items))) return err_nomem(e);
@@ -109,6 +118,45 @@ static void take_demands(struct fleet *f, struct other *o, const struct fleet_he
     free(before.items);
 }
 
+/* ---- a round ---- */
+
+static const struct fleet_head *find_head(const struct heads *h, uint64_t id) {
+    for (size_t i = 0; i < h->n; i++)
+        if (h->items[i].id == id) return &h->items[i].head;
+    return NULL;
+}
+
+/* Forgets shares that have no head any more: they are in the common share, which was read before. */
+static void forget_folded(struct fleet *f, const struct heads *heads) {
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_others; i++) {
+        struct other *o = f->others[i];
+        if (find_head(heads, o->id)) {
+            f->others[n++] = o;
+            continue;
+        }
+        ledger_share_close(f->o.ledger, o->id);
+        other_free(o);
+    }
+    f->n_others = n;
+}
+
+/* Folds the first share that is old, if it is time to. */
+static int fold_one(struct fleet *f, const struct heads *heads, struct err *e) {
+    int64_t now_us = clock_machine_us(f->o.clock);
+    uint32_t before = (uint32_t)((clock_wall_us(f->o.clock) - FLEET_OLD_US) / FLEET_MINUTE_US);
+    if (now_us - f->folded_us < FLEET_FOLD_US) return 0;
+    for (size_t i = 0; i < f->n_others; i++) {
+        const struct other *o = f->others[i];
+        if (o->id == SHARE_COMMON || now_us - o->changed_us < FLEET_SILENT_US ||
+            !ledger_share_old(f->o.ledger, o->id, before))
+            continue;
+        f->folded_us = now_us;
+        return fleet_fold(f, o->id, find_head(heads, o->id), find_head(heads, SHARE_COMMON), e);
+    }
+    return 0;
+}
+
 int fleet_read_others(struct fleet *f, struct err *e) {
     struct heads heads = {.f = f};
     arena_init(&heads.arena, FLEET_CHUNK, 0);
@@ -119,6 +167,11 @@ int fleet_read_others(struct fleet *f, struct err *e) {
         if (!o) rc = err_nomem(e);
         else if (o->tables != h->tables && !(rc = read_share(f, o, e))) o->tables = h->tables;
         if (!rc) take_demands(f, o, h);
+    }
+    if (!rc) {
+        f->owned = f->owned && heads.has_own; /* else it was folded */
+        forget_folded(f, &heads);
+        rc = fold_one(f, &heads, e);
     }
     arena_fini(&heads.arena);
     free(heads.items);

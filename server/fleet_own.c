@@ -68,6 +68,7 @@ int fleet_own(struct fleet *f, struct err *e) {
         rc = continue_as_other(f, e);
         stored.found = false;
     }
+    if (!rc && !stored.found) rc = fleet_resume(f, e);
     if (!rc) rc = replace_head(f, &stored, e);
     buf_fini(&stored.value);
     f->demands.n = 0;

@@ -4,9 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void fleet_head_key(uint64_t id, char out[FLEET_HEAD_KEY]) { snprintf(out, FLEET_HEAD_KEY, FLEET_HEADS "%016" PRIx64, id); }
+void fleet_head_key(uint64_t id, char out[FLEET_HEAD_KEY]) {
+    snprintf(out, FLEET_HEAD_KEY, FLEET_HEADS "%016" PRIx64, id);
+}
 void fleet_table_key(uint64_t id, uint32_t object, char out[FLEET_TABLE_KEY]) {
     snprintf(out, FLEET_TABLE_KEY, FLEET_TABLES "%016" PRIx64 "/%08x", id, object);
+}
+
+void fleet_folded_key(uint64_t id, char out[FLEET_FOLDED_KEY]) {
+    snprintf(out, FLEET_FOLDED_KEY, FLEET_FOLDED "%016" PRIx64, id);
+}
+
+int fleet_folded_take(struct slice value, int64_t *folded_us, struct slice *receipt) {
+    struct rd r = rd_of(value);
+    *folded_us = (int64_t)rd_u64(&r);
+    *receipt = rd_bytes(&r, rd_left(&r));
+    return r.bad ? -1 : 0;
 }
 
 void fleet_head_put(struct buf *out, const struct fleet_head *h) {

@@ -9,6 +9,7 @@
 #include "server/fleet_record.h"
 
 enum { FLEET_CHUNK = 64 << 10 };
+enum { FLEET_MINUTE_US = 60000000, FLEET_FOLD_US = 60000000 /* at most one fold in so long */ };
 
 /* Another server's share. */
 struct other {
@@ -25,7 +26,9 @@ struct fleet {
     uint64_t id;
     struct fleet_head head;     /* as it was written last */
     struct buf demands;   /* in it */
+    bool is_new;          /* the ledger has not had a share before */
     bool owned;           /* the stored head is this process's */
+    int64_t folded_us;    /* when a fold was last tried */
     bool all;             /* the next write has all tables */
     int64_t written_us;   /* when the tables were last written; 0: not yet */
     size_t n_objects, objects_cap;
@@ -52,5 +55,12 @@ int fleet_own(struct fleet *f, struct err *e) MUST_CHECK;
 int fleet_recover(struct fleet *f, struct err *e) MUST_CHECK;
 /* Writes the tables that have changed, if it is their turn, and the demands, in each round. */
 int fleet_write(struct fleet *f, bool tables, struct slice demands, struct err *e) MUST_CHECK;
-/* Reads the shares of the others, as far as they have changed. */
+/* Reads the shares of the others, as far as they have changed, forgets those that are gone, and folds
+ * one that is old. */
 int fleet_read_others(struct fleet *f, struct err *e) MUST_CHECK;
+/* Folds a share into the common one. Heads are given as they were read; common NULL: there is none. The
+ * ledger has the tables of both as of these heads. */
+int fleet_fold(struct fleet *f, uint64_t id, const struct fleet_head *head, const struct fleet_head *common,
+               struct err *e) MUST_CHECK;
+/* Takes off the ledger's totals what was folded of its share, which is not there, and gives it another. */
+int fleet_resume(struct fleet *f, struct err *e) MUST_CHECK;

@@ -539,6 +539,7 @@ struct roles *ledger_roles(struct ledger *l) {
 /* ---- shares ---- */
 
 static void write_changes(struct ledger *l);
+static void write_whole(struct ledger *l);
 
 int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) {
     if (random_bytes(id, sizeof(*id), e)) return -1;
@@ -552,6 +553,13 @@ int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) {
     bool failing = l->journal.failing;
     pthread_mutex_unlock(&l->file_lock);
     return failing ? err_set(e, ERR_SERVER, "the ledger's file cannot be written") : 0;
+}
+
+bool ledger_share_exists(struct ledger *l) {
+    pthread_mutex_lock(&l->lock);
+    bool exists = l->stats.id.n > 0;
+    pthread_mutex_unlock(&l->lock);
+    return exists;
 }
 
 int ledger_share_id(struct ledger *l, uint64_t *id, struct err *e) {
@@ -605,6 +613,58 @@ int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct sli
     if (s && records.p) rc = share_take(s, object, records);
     else if (s) share_remove(s, object);
     pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+void ledger_share_close(struct ledger *l, uint64_t id) {
+    pthread_mutex_lock(&l->lock);
+    shares_close(&l->shares, id);
+    pthread_mutex_unlock(&l->lock);
+}
+
+bool ledger_share_old(struct ledger *l, uint64_t id, uint32_t before) {
+    pthread_mutex_lock(&l->lock);
+    const struct share *s = shares_open(&l->shares, id), *common = shares_open(&l->shares, SHARE_COMMON);
+    bool old = s && common && !s->damaged && !common->damaged && share_newest(&s->stats) < before;
+    pthread_mutex_unlock(&l->lock);
+    return old;
+}
+
+int ledger_share_fold(struct ledger *l, uint64_t id, ledger_share_fn fn, void *arg, struct buf *receipt) {
+    pthread_mutex_lock(&l->lock);
+    int rc = shares_fold(&l->shares, id, fn, arg);
+    const struct share *s = rc ? NULL : shares_open(&l->shares, id);
+    if (s) share_put_totals(&s->stats, receipt);
+    pthread_mutex_unlock(&l->lock);
+    return rc || buf_failed(receipt) ? -1 : 0;
+}
+
+int ledger_share_forget(struct ledger *l, struct slice receipt, uint32_t minute, uint64_t *id, struct err *e) {
+    uint64_t next;
+    if (random_bytes(&next, sizeof(next), e)) return -1;
+    pthread_mutex_lock(&l->file_lock);
+    pthread_mutex_lock(&l->lock);
+    int rc = share_forget(&l->stats, receipt, minute);
+    if (!rc) rc = stats_blob_set(&l->stats.id, slice_of(&next, sizeof(next)));
+    pthread_mutex_unlock(&l->lock);
+    if (!rc && l->has_file) write_whole(l);
+    bool failing = l->journal.failing;
+    pthread_mutex_unlock(&l->file_lock);
+    if (rc) return rc < 0 ? err_nomem(e) : rc;
+    *id = next;
+    return failing ? err_set(e, ERR_SERVER, "the ledger's file cannot be written") : 0;
+}
+
+int ledger_share_forget_old(struct ledger *l, uint32_t before, uint64_t *id, struct err *e) {
+    struct buf all;
+    buf_init(&all, 0);
+    pthread_mutex_lock(&l->lock);
+    uint32_t newest = share_newest(&l->stats);
+    if (newest && newest < before) share_put_totals(&l->stats, &all);
+    pthread_mutex_unlock(&l->lock);
+    int rc = buf_failed(&all) ? err_nomem(e) : all.n ? ledger_share_forget(l, buf_slice(&all), before, id, e) : 0;
+    if (!rc && all.n) log_warn("this ledger's share was folded long ago, and what it had not shared is not counted");
+    buf_fini(&all);
     return rc;
 }
 

@@ -91,6 +91,22 @@ bool ledger_has(struct ledger *l, uint32_t object);
 /* Takes the records of an object from another server's share; records.p NULL: it is gone from there.
  * 0; 1: damaged; -1: no memory. */
 int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct slice records) MUST_CHECK;
+/* Whether the ledger has a share's id. */
+bool ledger_share_exists(struct ledger *l);
+/* shares_close. */
+void ledger_share_close(struct ledger *l, uint64_t id);
+/* Whether a share may be folded: it has no charges from that minute on, and neither it nor the common
+ * one is damaged. */
+bool ledger_share_old(struct ledger *l, uint64_t id, uint32_t before);
+/* shares_fold, and appends the receipt. */
+int ledger_share_fold(struct ledger *l, uint64_t id, ledger_share_fn fn, void *arg, struct buf *receipt) MUST_CHECK;
+/* Takes the receipt of this ledger's own share, which was folded, off its totals, and gives the ledger
+ * another id. Both are on disk together when this returns (E3). 0; 1: the receipt is damaged; -1: e
+ * says why. */
+int ledger_share_forget(struct ledger *l, struct slice receipt, uint32_t minute, uint64_t *id,
+                        struct err *e) MUST_CHECK;
+/* The same of all totals, if there are charges, and none from that minute on. */
+int ledger_share_forget_old(struct ledger *l, uint32_t before, uint64_t *id, struct err *e) MUST_CHECK;
 /* Calls exists, without a lock, for every object of all shares, and counts those that it denies as
  * dropped until the next call. */
 void ledger_share_check(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg);

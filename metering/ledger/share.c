@@ -24,6 +24,15 @@ struct share *shares_open(struct shares *s, uint64_t id) {
     return s->items[s->n++] = one;
 }
 
+void shares_close(struct shares *s, uint64_t id) {
+    size_t i = 0;
+    while (i < s->n && s->items[i]->id != id) i++;
+    if (i == s->n) return;
+    stats_fini(&s->items[i]->stats);
+    free(s->items[i]);
+    memmove(&s->items[i], &s->items[i + 1], (--s->n - i) * sizeof(s->items[0]));
+}
+
 /* Reads records: 0; 1: they are damaged; -1: no memory. */
 static int read_records(struct stats *out, struct slice records) {
     uint32_t latest = 0;
@@ -53,6 +62,7 @@ int share_take(struct share *s, uint32_t object, struct slice records) {
     if (rc == 0 && object == SHARE_DROPPED) s->stats.dropped = fresh.dropped;
     else if (rc == 0 && !t) rc = 1;
     stats_fini(&fresh);
+    s->damaged = s->damaged || rc > 0;
     if (!t) return rc;
     if (before) {
         keep_minutes(t, before);
@@ -131,6 +141,86 @@ struct figures shares_dropped(const struct shares *s) {
     return sum;
 }
 
+/* ---- folding ---- */
+
+uint32_t share_newest(const struct stats *s) {
+    uint32_t newest = 0;
+    for (uint32_t i = 0; i < s->tables.n; i++)
+        for (int m = 0; m < STATS_MINUTES; m++) {
+            const struct stats_minute *minute = stats_at(s, i)->minutes[m];
+            if (minute && minute->minute > newest) newest = minute->minute;
+        }
+    return newest;
+}
+
+/* A table without minutes. NULL: no memory. */
+static struct table_stats *totals_of(const struct table_stats *t) {
+    struct table_stats *copy = calloc(1, sizeof(*copy));
+    if (!copy) return NULL;
+    copy->object = t->object;
+    memcpy(copy->keyspace, t->keyspace, sizeof(copy->keyspace));
+    memcpy(copy->name, t->name, sizeof(copy->name));
+    copy->total = t->total;
+    return copy;
+}
+
+static int put_totals(const struct table_stats *t, const struct table_stats *more, struct buf *out) {
+    struct table_stats *sum = totals_of(t);
+    if (!sum) return -1;
+    if (more) figures_add(&sum->total, &more->total);
+    journal_put_share(out, sum);
+    stats_table_free(sum);
+    return buf_failed(out) ? -1 : 0;
+}
+
+/* Reports the tables of a share that are hidden as gone, and adds them to the dropped ones. */
+static int fold_hidden(const struct shares *s, const struct share *one, struct figures *dropped, share_fn fn,
+                       void *arg) {
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < one->stats.tables.n; i++) {
+        const struct table_stats *t = stats_at(&one->stats, i);
+        if (!is_hidden(s, t->object)) continue;
+        figures_add(dropped, &t->total);
+        rc = fn(arg, t->object, (struct slice){0});
+    }
+    return rc;
+}
+
+static int fold_dropped(const struct shares *s, const struct share *from, const struct share *common, share_fn fn,
+                        void *arg) {
+    struct stats sum = {.dropped = from->stats.dropped};
+    struct buf out;
+    figures_add(&sum.dropped, &common->stats.dropped);
+    int rc = fold_hidden(s, from, &sum.dropped, fn, arg) || fold_hidden(s, common, &sum.dropped, fn, arg) ? -1 : 0;
+    buf_init(&out, 0);
+    journal_put_share_of_dropped(&out, &sum);
+    if (!rc) rc = buf_failed(&out) ? -1 : fn(arg, SHARE_DROPPED, buf_slice(&out));
+    buf_fini(&out);
+    return rc;
+}
+
+int shares_fold(struct shares *s, uint64_t id, share_fn fn, void *arg) {
+    struct share *from = shares_open(s, id), *common = shares_open(s, SHARE_COMMON);
+    struct buf out;
+    int rc = from && common ? 0 : -1;
+    buf_init(&out, 0);
+    for (uint32_t i = 0; !rc && i < from->stats.tables.n; i++) {
+        const struct table_stats *t = stats_at(&from->stats, i);
+        if (is_hidden(s, t->object)) continue;
+        out.n = 0;
+        rc = put_totals(t, stats_find(&common->stats, t->object), &out);
+        if (!rc) rc = fn(arg, t->object, buf_slice(&out));
+    }
+    buf_fini(&out);
+    return rc ? rc : fold_dropped(s, from, common, fn, arg);
+}
+
+void share_put_totals(const struct stats *s, struct buf *out) {
+    for (uint32_t i = 0; i < s->tables.n; i++)
+        if (put_totals(stats_at(s, i), NULL, out)) out->failed = true;
+    journal_put_share_of_dropped(out, s);
+}
+
 static bool raise(uint64_t *to, uint64_t least) {
     if (*to >= least) return false;
     *to = least;
@@ -158,5 +248,36 @@ int share_recover(struct stats *own, struct slice records) {
         else if (raise_all(&to->total, &t->total)) to->overran = true; /* so that the whole file is rewritten */
     }
     stats_fini(&shared);
+    return rc;
+}
+
+static void drop_minutes(struct table_stats *t, uint32_t before) {
+    for (int i = 0; i < STATS_MINUTES; i++) {
+        if (!t->minutes[i] || t->minutes[i]->minute >= before) continue;
+        free(t->minutes[i]);
+        t->minutes[i] = NULL;
+    }
+}
+
+int share_forget(struct stats *own, struct slice receipt, uint32_t minute) {
+    struct stats folded = {0};
+    int rc = read_records(&folded, receipt);
+    if (rc == 0) rc = share_recover(own, receipt); /* the rest cannot fail */
+    for (uint32_t i = 0; rc == 0 && i < folded.tables.n; i++) {
+        const struct table_stats *t = stats_at(&folded, i);
+        struct table_stats *to = stats_find(own, t->object);
+        if (to) {
+            figures_sub(&to->total, &t->total);
+            drop_minutes(to, minute);
+            to->unshared = true;
+        } else {
+            figures_add(&folded.dropped, &t->total); /* this ledger has dropped the table since */
+        }
+    }
+    if (rc == 0) {
+        raise_all(&own->dropped, &folded.dropped);
+        figures_sub(&own->dropped, &folded.dropped);
+    }
+    stats_fini(&folded);
     return rc;
 }
