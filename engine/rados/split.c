@@ -274,6 +274,19 @@ static int open_half(struct rados *s, struct half *h, bool has_pieces) {
     return rc;
 }
 
+/* Removes the halves if the table was dropped meanwhile (Q6): the drop has perhaps not met them. */
+static int check_halves(struct rados *s, struct shard *sh, const struct copying *c) {
+    struct arena a;
+    arena_init(&a, 1 << 10, 0);
+    int dropped = head_was_dropped(s, sh->id.table, &a);
+    arena_fini(&a);
+    for (unsigned i = 0; dropped > 0 && i < 2; i++) {
+        int rc = s->pool.lib->remove(s->pool.io, c->halves[i].name);
+        if (rc < 0 && rc != -ENOENT) dropped = rc;
+    }
+    return dropped > 0 ? DROPPED : dropped;
+}
+
 /* Steps 2 to 5 of a frozen shard. has_pieces: its mark, which both halves get. */
 static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
     struct copying c = {.s = s, .depth = (uint8_t)(sh->id.depth + 1)};
@@ -289,6 +302,8 @@ static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
         if (rc == 0) rc = open_half(s, &c.halves[i], has_pieces);
         omap_write_fini(&c.halves[i].write);
     }
+    int checked = check_halves(s, sh, &c);
+    if (checked < 0) rc = checked;
     if (rc < 0) return rc;
     struct omap_write w = {.clears = true};
     return change_state(s, sh->name, &w, SHARD_FROZEN, SHARD_SPLIT);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/rados/head.h"
 #include "engine/rados/move.h"
 #include "engine/rados/named.h"
 #include "engine/rados/split.h"
@@ -661,6 +662,34 @@ static void test_halves_without_a_root_are_dropped(void **state) {
     assert_int_equal(times_stored(w, w->table), 0);
 }
 
+static int see_half(void *arg, const char *name) {
+    struct seen *x = arg;
+    struct shard_id id;
+    x->n += shard_name_read(name, &id) == 0 && id.table == x->table && id.depth;
+    return 0;
+}
+
+/* The drop has removed what there was, and a split makes halves after that. */
+static void test_a_split_of_a_table_that_is_dropped_leaves_no_half(void **state) {
+    struct world *w = *state;
+    struct seen x = {.table = w->table};
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    struct omap_write freeze = {0};
+    struct buf wide;
+    write_rows(w, w->s, 0, 10);
+    omap_write_set(&freeze, shard_state_key, shard_state_value(SHARD_FROZEN));
+    assert_int_equal(omap_write_run(&freeze, &w->s->pool, root->name), 0);
+    omap_write_fini(&freeze);
+    assert_int_equal(head_note_drop(w->s, w->table), 0);
+    buf_init(&wide, 0);
+    assert_int_equal(split_shard(w->s, root, &wide), -ESTALE);
+    buf_fini(&wide);
+    assert_int_equal(pool_each_object(&w->s->pool, see_half, &x), 0);
+    assert_int_equal(x.n, 0);
+    assert_int_equal(table_drop(w->s, w->table, &w->e), 0);
+    assert_int_equal(times_stored(w, w->table), 0);
+}
+
 /* ---- wide partitions ---- */
 
 /* Counts what names the table's objects of a kind have. */
@@ -1104,6 +1133,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_no_object, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_write_after_a_drop_fails_and_makes_no_object, setup, teardown),
         cmocka_unit_test_setup_teardown(test_halves_without_a_root_are_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_split_of_a_table_that_is_dropped_leaves_no_half, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_partition_is_the_same_for_every_client, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_partition_outgrows_one_object, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_move_that_was_left_changes_nothing, setup_calm, teardown),
