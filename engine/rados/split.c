@@ -325,6 +325,7 @@ static int follow(struct rados *s, struct shard *sh, bool completes, enum shard_
     int rc = state_of(s, sh, state, &has_pieces);
     if (rc == 0 && *state == SHARD_FROZEN && completes) {
         rc = complete(s, sh, has_pieces);
+        if (rc == -ENOENT) return DROPPED; /* meanwhile */
         if (rc == 0) rc = state_of(s, sh, state, &has_pieces);
     }
     if (rc == 0 && *state == SHARD_SPLIT && sh->id.depth == SHARD_DEPTH_MAX) return -EBADMSG;

@@ -485,6 +485,30 @@ static void freeze(struct world *w, const struct shard *sh) {
     omap_write_fini(&f);
 }
 
+static const struct librados *real;
+static int n_reads;
+
+/* Another client removes the object after its second read, in which the split finds it frozen. */
+static int read_and_lose(void *op, void *io, const char *object, int flags) {
+    int rc = real->read_op_operate(op, io, object, flags);
+    if (++n_reads == 2) assert_int_equal(real->remove(io, object), 0);
+    return rc;
+}
+
+static void test_a_split_of_a_table_that_is_dropped_meanwhile_says_so(void **state) {
+    struct world *w = *state;
+    struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
+    write_rows(w, w->s, 2, 12);
+    freeze(w, root);
+    real = w->s->pool.lib;
+    struct librados losing = *real;
+    losing.read_op_operate = read_and_lose;
+    w->s->pool.lib = &losing;
+    int rc = split_shard(w->s, root, NULL);
+    w->s->pool.lib = real;
+    assert_int_equal(rc, -ESTALE);
+}
+
 static void test_a_fold_that_read_before_a_split_is_refused_after_it(void **state) {
     struct world *w = *state;
     struct shard_head head;
@@ -1124,6 +1148,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_of_writers_with_one_ballot_one_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_split_shard_has_the_same_rows_for_every_client, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_counters_follow_what_is_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_split_of_a_table_that_is_dropped_meanwhile_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_fold_that_read_before_a_split_is_refused_after_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_split_that_was_left_is_completed_by_the_next_writer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_late_copy_changes_nothing, setup, teardown),
