@@ -10,7 +10,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from control import set_clock
-from tally_server import ROOT, await_active, create_keyspace, eventually, free_port
+from tally_server import ROOT, await_active, create_keyspace, create_table, eventually, free_port
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"
@@ -238,11 +238,11 @@ def test_a_scrape_has_the_size_that_was_counted_last_and_says_when(account):
 def test_a_statement_that_is_to_be_prepared_again_is_nobodys_error(account):
     """A table that is made anew forgets its prepared statements: the driver is told so, and prepares them again. That is neither a request that succeeded nor an error."""
     s = account.s
-    s.execute("CREATE TABLE cw.anew (pk int PRIMARY KEY)")
+    create_table(s, "cw", "anew", "pk int PRIMARY KEY")
     insert = s.prepare("INSERT INTO cw.anew (pk) VALUES (?)")
     for batched, operation, table in ((False, "INSERT", "anew"), (True, "BATCH", "")):
         s.execute("DROP TABLE cw.anew")
-        s.execute("CREATE TABLE cw.anew (pk int PRIMARY KEY)")
+        create_table(s, "cw", "anew", "pk int PRIMARY KEY")
         before = account.sum("SuccessfulRequestCount", table, operation), account.sum("UserErrors")
         batch = BatchStatement()
         batch.add(insert, (1,))
