@@ -229,16 +229,23 @@ static void part_free(void *iter) {
 
 /* ---- the rest ---- */
 
+struct completion {
+    void (*done)(void *completion, void *arg);
+    void *arg;
+    int rc;
+};
 static int completion_new(void *arg, void (*done)(void *completion, void *arg), void **completion) {
-    (void)arg, (void)done;
-    *completion = calloc(1, sizeof(int));
+    struct completion *c = calloc(1, sizeof(*c));
+    if (!c) abort();
+    *c = (struct completion){.done = done, .arg = arg};
+    *completion = c;
     return 0;
 }
 static int write_start(void *op, void *io, void *completion, const char *name, time_t *mtime, int flags) {
-    *(int *)completion = write_run(op, io, name, mtime, flags);
+    ((struct completion *)completion)->rc = write_run(op, io, name, mtime, flags);
     return 0;
 }
-static int completion_result(void *completion) { return *(int *)completion; }
+static int completion_result(void *completion) { return ((struct completion *)completion)->rc; }
 
 static int remove_object(void *io, const char *name) {
     size_t i = 0;
@@ -286,7 +293,9 @@ static void end(void *handle) { (void)handle; }
 static int unwatch(void *io, uint64_t cookie) { return (void)io, (void)cookie, 0; }
 static int notify(void *io, const char *object, void *completion, const char *data, int n, uint64_t timeout_ms,
                   char **reply, size_t *reply_n) {
-    (void)io, (void)object, (void)completion, (void)data, (void)n, (void)timeout_ms, (void)reply, (void)reply_n;
+    const struct completion *c = completion;
+    (void)io, (void)object, (void)data, (void)n, (void)timeout_ms, (void)reply, (void)reply_n;
+    if (c->done) c->done(completion, c->arg);
     return 0;
 }
 
