@@ -3,9 +3,9 @@
  *   object "dropped", key [number: table]: ['d']
  *
  * Q6. A drop is recorded before the table's objects are removed. A root is made only if the record
- * is not there, and removed again if it is there then; so are a piece (engine/rados/move.h) and the halves
- * of a split (engine/rados/split.c). So of a dropped table no object stays, and a write to it fails, also through a server that does not know
- * yet that it was dropped. */
+ * is not there, and removed again if it is there then; so are a piece (engine/rados/move.h) and the
+ * halves of a split (engine/rados/split.c). So of a dropped table no object stays, and a write to it
+ * fails, also through a server that does not know yet that it was dropped. */
 #pragma once
 
 #include "engine/rados/rados.h"

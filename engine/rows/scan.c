@@ -192,7 +192,8 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
         err_nomem(e);
     else if (!set_slices(s, e)) {
-        s->range = (struct store_range){.tier = tier, .part = spec->part, .reverse = spec->reverse, .wanted = spec->wanted,
+        s->range = (struct store_range){.tier = tier, .part = spec->part, .reverse = spec->reverse,
+                                        .wanted = spec->wanted,
                                         .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
         if (!set_part_range(s, e) && !open_cursor(s, e)) return s;
     }

@@ -14,7 +14,7 @@ struct pair {
     uint32_t table, partitions;
     uint64_t random;
     int64_t newer; /* added to the timestamps of statements */
-    /* What is left of dead rows is not compared: a pass leaves a partition that is folded or moved meanwhile to the next. */
+    /* What is left of dead rows is not compared: a pass leaves a partition that others change to the next one. */
     bool reclaims;
     uint8_t partition[4];
     struct err e;

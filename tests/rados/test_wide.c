@@ -413,7 +413,8 @@ static void test_a_purge_by_a_deletion_that_is_gone_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same_of_wide_partitions, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_rows_are_the_same_in_both_directions_while_they_move, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_rows_are_the_same_in_both_directions_while_they_move, setup,
+                                        pair_teardown),
         cmocka_unit_test_setup_teardown(test_reclaiming_gives_the_space_of_wide_partitions_back, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_keeps_its_size, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_purging_beside_writers_and_moves_loses_nothing, setup, pair_teardown),
