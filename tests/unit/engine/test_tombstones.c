@@ -143,6 +143,7 @@ static void test_long_keys_of_range_deletions_stay_readable(void **state) {
 /* A commit that finds the partition being fragmented goes on. A loop leaves what then piles up, and
  * a thread that may block fragments it. */
 static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
+    enum { TRIES = 1000 };
     struct world *w = *state;
     struct eng_part part = part_of("p");
     put_row(w, "p", "r5", 10);
@@ -163,12 +164,17 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
     assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), ENG_INCOMPLETE);
     assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), ENG_INCOMPLETE);
     assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 1);
-    /* The deleted loose records lie in the loop's way until the store has compacted them. */
+    /* The deleted loose records lie in the loop's way until the store has compacted them. A compaction of its
+     * own may still rewrite the file after that, so that the loop does not have it in memory. */
     assert_int_equal(eng_compact(w->eng, &w->e), 0);
-    assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 1);
-    assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), 1);
-    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "r5"), 0);
-    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), 1);
+    int got = ENG_INCOMPLETE;
+    for (int i = 0; got == ENG_INCOMPLETE && i < TRIES; i++) {
+        assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 1);
+        got = scan(w, ENG_TIER_CACHE, "p", NULL, false);
+    }
+    assert_int_equal(got, 1);
+    assert_int_equal(get(w, ENG_TIER_ANY, "p", "r5"), 0);
+    assert_int_equal(get(w, ENG_TIER_ANY, "p", "z"), 1);
 }
 
 static void test_deleting_the_partition_frees_its_reads_of_range_deletions(void **state) {
