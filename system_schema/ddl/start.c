@@ -241,7 +241,10 @@ void ddl_look_again(struct ddl *d) {
     if (!atomic_exchange(&d->objects->stale, false)) return;
     d->objects->overtaken = false;
     err_clear(&e);
-    if (reload(d, read_objects, &e) == 0) return;
+    if (reload(d, read_objects, &e) == 0) {
+        pthread_cond_broadcast(&d->objects->moved);
+        return;
+    }
     if (!d->objects->overtaken) log_error("catalog: what another server has changed cannot be read: %s", e.text);
     atomic_store(&d->objects->stale, true);
 }
