@@ -128,6 +128,7 @@ def bring_to(session, kind, status):
     held = {"CREATING": "CREATE o", "UPDATING": "ALTER o", "DELETING": "DROP o", "RESTORING": "RESTORE TABLE k.o FROM TABLE k.src"}.get(status)
     if status not in (None, "CREATING", "RESTORING"):
         session.execute(kind.text("CREATE o"))
+        settle(session)  # on a cluster it waits until the rows of the last one are freed
         if kind.word == "keyspace":
             session.execute("CREATE TABLE o.t (p int PRIMARY KEY)")
             session.execute("CREATE TYPE o.u (a int)")
