@@ -275,6 +275,7 @@ static void finish_group(struct np_loop *l) {
             npi_conn_unref(c);
         }
     }
+    assert(!l->group.n); /* no request was read meanwhile: it would have taken the place of one of these */
 }
 
 /* The reply begins anew when the group is finished, because the replies of a connection are written

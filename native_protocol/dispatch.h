@@ -18,7 +18,7 @@
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 
-/* What a loop does with its input. The loop's thread. */
+/* The functions that a loop calls for its input. The loop's thread. */
 extern const struct np_input_fns npi_dispatch_fns;
 /* Plans a call and takes it through apply, on a worker with its own batch; it may block. With
  * OFFLOAD and AGAIN nothing was applied. */

@@ -23,7 +23,7 @@ enum { NP_DEFERRED_MAX = 64 << 20 };
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 enum { NP_UNTIMED = 32 };
-/* Calls of a group (dispatch.h). So many find room in a processor's data cache. */
+/* Calls of a group (dispatch.h). More of them would not fit into a processor's data cache. */
 enum { NP_GROUP = 8 };
 
 struct np_conn;

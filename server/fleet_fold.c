@@ -78,7 +78,7 @@ static int write_fold(struct fold *w, const struct fleet_head *head, const struc
     return rc == ENG_CHANGED ? 0 : rc; /* its server is alive, or another one folds */
 }
 
-/* ---- receipts that nobody needs any more ---- */
+/* ---- the end of receipts ---- */
 
 struct expiry {
     int64_t before_us;

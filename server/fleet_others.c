@@ -17,7 +17,7 @@ static struct other *other_open(struct fleet *f, uint64_t id) {
 
 /* ---- heads ---- */
 
-static void other_free(struct other *o) {
+void fleet_other_free(struct other *o) {
     free(o->objects);
     free(o->demands.items);
     free(o);
@@ -136,7 +136,7 @@ static void forget_folded(struct fleet *f, const struct heads *heads) {
             continue;
         }
         ledger_share_close(f->o.ledger, o->id);
-        other_free(o);
+        fleet_other_free(o);
     }
     f->n_others = n;
 }

@@ -61,11 +61,7 @@ static void *run(void *arg) {
 }
 
 static void fleet_free(struct fleet *f) {
-    for (size_t i = 0; i < f->n_others; i++) {
-        free(f->others[i]->objects);
-        free(f->others[i]->demands.items);
-        free(f->others[i]);
-    }
+    for (size_t i = 0; i < f->n_others; i++) fleet_other_free(f->others[i]);
     free(f->others);
     free(f->objects);
     buf_fini(&f->demands);

@@ -48,6 +48,7 @@ static inline bool fleet_has_object(const uint32_t *objects, size_t n, uint32_t 
     return n && bsearch(&object, objects, n, sizeof(*objects), array_u32_order);
 }
 
+void fleet_other_free(struct other *o);
 /* Makes the stored head of the own share this process's: at the start, and after a write whose outcome is
  * unknown. */
 int fleet_own(struct fleet *f, struct err *e) MUST_CHECK;

@@ -63,7 +63,7 @@ bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
 
 enum engi_cached_kind { ENGI_CACHED_ROW, ENGI_CACHED_NO_ROW /* the store has no such row */, ENGI_CACHED_RANGE };
 
-/* The head of a block. Of a free one, only refs and size mean something. All but refs is under the
+/* The head of a block. In a free block only refs and size have a meaning. All but refs is under the
  * bucket's lock, or does not change. */
 struct engi_cached {
     _Atomic uint32_t refs; /* of the bucket or the thread that inserts, and of readers; 0: the block is free */

@@ -26,7 +26,7 @@ struct step {
     bool more;
 };
 
-/* What follows the kind in a key of the partition. */
+/* The part of a key of the partition behind its kind. */
 static struct slice rest_of(const struct step *s, struct slice key) {
     return slice_of(key.p + s->prefix.n + 1, key.n - s->prefix.n - 1);
 }

@@ -9,7 +9,7 @@
 #include "engine/rows/named.h"
 #include "engine/rows/walk.h"
 
-/* What all handles of a store share. */
+/* The state that all handles of a store share. */
 struct content {
     struct kv *kv;
     pthread_mutex_t lock; /* of writes, and of the list */

@@ -34,7 +34,7 @@ enum { MOVE_KEYS = 16384, MOVE_BYTES = 16 << 20 };
 
 struct move_part;
 
-/* What a move drops of rows. */
+/* The parts of rows that a move drops. */
 struct move_purge {
     struct slice from; /* a record's key: the piece that holds it is purged, and some behind it */
     /* Judges a row by all of its operands. 0: it stays as it is; 1: left, empty before, is what is left of
