@@ -6,7 +6,7 @@
 
 #include "base/fault.h"
 #include "base/hot.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/table.h"
 
 enum {

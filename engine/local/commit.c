@@ -2,7 +2,7 @@
  * sequence up to which writes are durable.
  *
  * Before a sync the thread waits a moment for the clients that the last sync answered
- * (engine/local/gather.h). A loop whose clients all wait for a sync has no other work and syncs
+ * (engine/front/gather.h). A loop whose clients all wait for a sync has no other work and syncs
  * itself (eng_sync_here), which saves waking the commit thread and being woken by it. The lock turn
  * lets one thread sync at a time. A commit takes its sequence after the store took the write, so
  * every write that has a sequence when a sync begins is in the log it syncs. After a failed sync no
@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 enum { PERIOD_US = 10000000, IDLE_US = 1000000 };
 

@@ -9,7 +9,7 @@
  * (engine/local/reclaim.h) removes the data.
  */
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"

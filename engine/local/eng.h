@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 
 #include "engine/kv.h"
-#include "engine/local/epoch.h"
+#include "engine/front/epoch.h"
 #include "engine/local/fold.h"
-#include "engine/local/gather.h"
+#include "engine/front/gather.h"
 #include "engine/local/guard.h"
 #include "engine/local/marks.h"
 #include "engine/local/horizon.h"

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 enum { SPINS = 64 };
 

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"

@@ -1,6 +1,6 @@
 #include "engine/local/marks.h"
 
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 void engi_commit_locks_init(struct engi_commit_locks *g) {
     for (int i = 0; i < ENGI_COMMIT_LOCKS; i++) pthread_rwlock_init(&g->of[i].lock, NULL);

@@ -1,7 +1,7 @@
 /* Named records: the catalogue's. */
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     int rc = engi_commit_check(eng, e) ? -1 : eng->store.ops->meta_write(&eng->store, n, changes, e);

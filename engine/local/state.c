@@ -13,7 +13,7 @@
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/history.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"

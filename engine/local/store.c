@@ -1,7 +1,7 @@
 /* The local store: its table of functions for the front (engine/store.h). */
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/read.h"
 #include "engine/local/table.h"
 #include "engine/local/write.h"

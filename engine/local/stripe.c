@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/rows/key.h"
 #include "engine/rows/walk.h"
 

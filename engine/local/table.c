@@ -5,7 +5,7 @@
 
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/rows/dropped.h"
 #include "engine/rows/key.h"
 

@@ -1,7 +1,7 @@
 /* The engine's record of a table in memory, found by the storage id. Private to engine/.
  *
  * Life: made when the id is first used; found without a lock by a thread in a section
- * (engine/local/epoch.h); pinned by writers; closed by eng_table_drop, which removes the rows once
+ * (engine/front/epoch.h); pinned by writers; closed by eng_table_drop, which removes the rows once
  * no pin is left, and then frees the memory. If another engine on the store has freed the id,
  * eng_table_forget closes it, and the memory is freed without a look at the store. One bit for a
  * freed id stays until the engine is closed.
@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "engine/local/eng.h"
 #include "engine/engine.h"
-#include "engine/local/epoch.h"
+#include "engine/front/epoch.h"
 #include "engine/local/marks.h"
 #include "engine/rows/key.h"
 

@@ -10,7 +10,7 @@
 #include "engine/local/eng.h"
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 static void test_a_lock_is_waited_for_behind_all_that_are_held(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
-#include "engine/local/epoch.h"
+#include "engine/front/epoch.h"
 
 #include <assert.h>
 
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 void engi_epoch_init(struct engi_epoch *ep) {
     *ep = (struct engi_epoch){.newer = NULL};

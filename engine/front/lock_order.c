@@ -1,4 +1,4 @@
-#include "engine/local/lock_order.h"
+#include "engine/front/lock_order.h"
 
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-#include "engine/local/gather.h"
+#include "engine/front/gather.h"
 
 enum { RESTS_MAX = 64, SYNC_US_MAX = 10000 };
 
