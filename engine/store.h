@@ -80,6 +80,8 @@ enum store_hint {
 /* A pass over a table that removes dead data. */
 struct store_reclaim {
     uint32_t table;
+    void *front; /* the table, as the front pinned it */
+    bool whole;  /* false: only where readers passed much (STORE_MANY_COVERED) */
     int64_t now_seconds;
     int64_t before_seconds; /* tombstones and expired data from before may be removed */
     int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0: none */
@@ -124,8 +126,6 @@ enum store_offers {
     /* Every call waits for other machines: reads in the cache tier are incomplete, and commits
      * without patience are ENG_BUSY. */
     STORE_REMOTE = 2,
-    STORE_HISTORIES = 4, /* histories of tables (engine/local/history.h) */
-    STORE_STATES = 8,    /* saved states (engine/local/state.c) */
 };
 
 /* The log of a store whose commits are visible before they are durable. One thread at a time. */
@@ -171,22 +171,32 @@ struct store_ops {
     int (*drop)(struct store *s, uint32_t table, struct err *e);
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
+    /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h); 0:
+     * it has nothing else. table_init initialises the rest, which is zero, and is NULL if that is right. */
+    size_t table_bytes;
+    void (*table_init)(void *table);
+    /* Encloses a change of a table's settings: begins, ends. What the store has kept of it in memory
+     * holds no longer. NULL: it keeps nothing. */
+    void (*table_changes)(void *table, bool begins);
     /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
      * Waits for nothing. NULL: the store keeps nothing of a table. */
     void (*forget)(struct store *s, uint32_t table);
     /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
-     * -1, or what visited returned. NULL: the engine reclaims (engine/local/reclaim.h) if it is the
-     * store's only writer. */
+     * -1, or what visited returned. NULL: dead data stay. */
     int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
+    /* A round of such passes over the tables has ended. NULL: the store does nothing then. */
+    void (*reclaimed)(struct store *s);
 
     /* A store may also offer the following functions; NULL: it does not. */
 
     /* Calls fn after another writer has changed a record, until the store is closed. Called once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
     const struct store_log_ops *log; /* NULL: what was committed is durable */
-    /* Whether an error in the background makes writes fail, or a cluster does not answer; if so, a
-     * text about it goes to why. It waits for nothing. */
+    /* Whether an error in the background makes writes fail, writes have waited for long, or a cluster
+     * does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
+    /* What the store itself counts of this. */
+    uint64_t (*stat)(const struct store *s, enum eng_stat stat);
     /* Does what eng_store_figures promises. */
     void (*figures)(const struct store *s, struct eng_store_figures *out);
     int (*backup)(struct store *s, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);

@@ -27,8 +27,8 @@
 #endif
 
 enum engi_rank {
-    ENGI_RANK_STORE,    /* eng.whole */
-    ENGI_RANK_STRIPE,   /* engine/local/stripe.h */
+    ENGI_RANK_STORE,    /* whole of engine/local/local.h */
+    ENGI_RANK_STRIPE,   /* engine/front/stripe.h */
     ENGI_RANK_PASS,     /* engi_reclaim.pass */
     ENGI_RANK_HISTORY,  /* engi_history.lock */
     ENGI_RANK_FRAGMENT, /* a partition's guard, alone for a step that fragments (engine/local/guard.h) */
@@ -36,7 +36,7 @@ enum engi_rank {
     ENGI_RANK_GUARD,    /* a row's guard, shared */
     ENGI_RANK_ALONE,    /* a row's guard, held exclusively */
     ENGI_RANK_SYNC,     /* engi_commit.turn, and a wait for a sync */
-    ENGI_RANK_NAMED,    /* eng.named_lock; a store of several writers calls another engine's notice under it */
+    ENGI_RANK_NAMED,    /* of writes of named records; a store may call another engine's notice under it */
     ENGI_RANK_LEAF,     /* every other lock: no lock is taken under it */
     ENGI_RANKS
 };

@@ -21,7 +21,7 @@ enum {
 
 /* ---- looks ---- */
 
-bool engi_cache_look_begin(struct engi_cache_look *l, struct engi_table *t, const _Atomic uint64_t *guard,
+bool engi_cache_look_begin(struct engi_cache_look *l, struct local_table *t, const _Atomic uint64_t *guard,
                            uint64_t hash) {
     *l = (struct engi_cache_look){.guard = guard, .hash = hash};
     if (!t || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;

@@ -40,12 +40,12 @@
 #include "engine/tier.h"
 #include "engine/local/guard.h"
 
-struct engi_table;
+struct local_table;
 
 /* ---- looks ---- */
 
 struct engi_cache_look {
-    struct engi_table *table; /* NULL: the cache has no part in this read */
+    struct local_table *table; /* NULL: the cache has no part in this read */
     const _Atomic uint64_t *guard;
     uint64_t hash;              /* of the row's key, or of the partition's prefix */
     uint64_t state, generation; /* of the guard, of the table */
@@ -55,7 +55,7 @@ struct engi_cache_look {
 
 /* False: neither may a kept answer be used nor one be kept. A fault of reads that a test has injected
  * must reach the store. */
-bool engi_cache_look_begin(struct engi_cache_look *l, struct engi_table *t, const _Atomic uint64_t *guard,
+bool engi_cache_look_begin(struct engi_cache_look *l, struct local_table *t, const _Atomic uint64_t *guard,
                            uint64_t hash) MUST_CHECK;
 bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
 

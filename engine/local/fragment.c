@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/local/commit.h"
+#include "engine/front/commit.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 
@@ -13,7 +13,7 @@ struct loose {
 };
 
 struct step {
-    struct eng *eng;
+    struct local *own;
     struct slice prefix;
     struct kv_iter *it;
     struct kv_batch *batch;
@@ -99,7 +99,7 @@ static int read_pieces(struct step *s, const struct engi_interval *range, struct
 }
 
 static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
-    assert(!fragmented || engi_partition_is_fragmenting(&s->eng->guards, s->prefix)); /* invariant 2 */
+    assert(!fragmented || engi_partition_is_fragmenting(&s->own->guards, s->prefix)); /* invariant 2 */
     s->key.n = s->value.n = 0;
     if (fragmented) engi_key_fragment(&s->key, s->prefix, &tomb->range);
     else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);
@@ -139,19 +139,19 @@ static int run(struct step *s, struct err *e) {
     if (rc || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e))) return rc;
     for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
         if (put(s, &piece, true)) return err_nomem(e);
-    assert(engi_partition_is_shared(&s->eng->guards, s->prefix)); /* invariant 7 (a) */
-    rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
+    assert(engi_partition_is_shared(&s->own->guards, s->prefix)); /* invariant 7 (a) */
+    rc = s->own->kv->ops->write(s->own->kv, s->batch, false, e);
     if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store fragments later */
-    engi_count(s->eng, ENG_STAT_FRAGMENTED);
+    engi_count(s->own->eng, ENG_STAT_FRAGMENTED);
     return s->more;
 }
 
-static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
-    const struct kv_ops *ops = eng->kv->ops;
+static int step_locked(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
+    const struct kv_ops *ops = own->kv->ops;
     struct step *s = calloc(1, sizeof(*s));
     struct buf upper;
     if (!s) return err_nomem(e);
-    s->eng = eng;
+    s->own = own;
     s->prefix = prefix;
     arena_init(&s->arena, 4096, 0);
     engi_tombs_init(&s->tombs, &s->arena);
@@ -160,13 +160,13 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
     buf_init(&upper, 0);
     buf_put_slice(&upper, prefix);
     buf_u8(&upper, ENGI_PAST);
-    s->batch = ops->batch_new(eng->kv);
+    s->batch = ops->batch_new(own->kv);
     int rc = s->batch && !buf_failed(&upper) ? 0 : err_nomem(e);
     /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
      * of a history can have some, and it is fragmented in the blocking tier. */
     struct kv_iter_spec spec = {
         .tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = buf_slice(&upper)};
-    if (!rc) rc = (s->it = ops->iter_new(eng->kv, &spec, e)) ? run(s, e) : -1;
+    if (!rc) rc = (s->it = ops->iter_new(own->kv, &spec, e)) ? run(s, e) : -1;
     if (s->it) s->it->ops->iter_free(s->it);
     if (s->batch) ops->batch_free(s->batch);
     buf_fini(&upper);
@@ -177,22 +177,22 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
     return rc;
 }
 
-int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
-    struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may fragment, too */
+int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
+    struct engi_table *t = engi_table_pin(own->eng, load_u32(prefix.p), e); /* invariant 8 */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;
-    if (tier == ENG_TIER_ANY) engi_partition_fragment(&eng->guards, prefix);
-    if (tier == ENG_TIER_ANY || engi_partition_try_fragment(&eng->guards, prefix)) {
-        rc = step_locked(eng, tier, prefix, e);
-        engi_partition_end_fragment(&eng->guards, prefix);
+    if (tier == ENG_TIER_ANY) engi_partition_fragment(&own->guards, prefix);
+    if (tier == ENG_TIER_ANY || engi_partition_try_fragment(&own->guards, prefix)) {
+        rc = step_locked(own, tier, prefix, e);
+        engi_partition_end_fragment(&own->guards, prefix);
     }
-    engi_table_unpin(eng, t);
+    engi_table_unpin(own->eng, t);
     return rc;
 }
 
-int engi_fragment_all(struct eng *eng, struct slice prefix, struct err *e) {
-    int rc = engi_commit_check(eng, e);
+int engi_fragment_all(struct local *own, struct slice prefix, struct err *e) {
+    int rc = engi_commit_check(own->eng, e);
     if (rc) return rc;
-    while ((rc = engi_fragment_step(eng, ENG_TIER_ANY, prefix, e)) > 0) {}
+    while ((rc = engi_fragment_step(own, ENG_TIER_ANY, prefix, e)) > 0) {}
     return rc;
 }

@@ -9,13 +9,13 @@
  */
 #pragma once
 
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/rows/tombstone.h"
 
 /* Bounds of one step: loose records, and fragments below them. */
 enum { ENGI_FRAGMENT_LOOSE = 64, ENGI_FRAGMENT_PIECES = 256 };
 
 /* One step. 1: loose records are left, 0: none, -1, ENG_INCOMPLETE. */
-int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) MUST_CHECK;
+int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) MUST_CHECK;
 /* All of it. Blocking. */
-int engi_fragment_all(struct eng *eng, struct slice prefix, struct err *e) MUST_CHECK;
+int engi_fragment_all(struct local *own, struct slice prefix, struct err *e) MUST_CHECK;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/local/local.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/batch.h"
@@ -45,8 +45,8 @@ static struct engi_history *find_locked(const struct engi_histories *all, uint32
     return h;
 }
 
-static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
-    struct engi_histories *all = &eng->histories;
+static struct engi_history *find(struct local *own, uint32_t id, bool make) {
+    struct engi_histories *all = &own->histories;
     engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     struct engi_history *h = find_locked(all, id);
     if (!h && make && (h = calloc(1, sizeof(*h)))) {
@@ -85,12 +85,12 @@ static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, 
     return slice_of(key, LOG_KEY);
 }
 
-int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
+int engi_history_log(struct local *own, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
                      struct slice delta, struct buf *scratch) {
     uint8_t at[LOG_KEY];
     int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
     struct slice name = log_key(at, h->id, us,
-                                atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
+                                atomic_fetch_add_explicit(&own->histories.serial, 1, memory_order_relaxed));
     assert(us > atomic_load(&h->floor_us)); /* invariant 9 */
     scratch->n = 0;
     buf_u32(scratch, (uint32_t)(key.n - 4));
@@ -101,119 +101,123 @@ int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b
     return b->ops->batch_put(b, name, buf_slice(scratch));
 }
 
-static int write_floor(struct eng *eng, uint32_t history, int64_t us, struct err *e) {
+static int write_floor(struct local *own, uint32_t history, int64_t us, struct err *e) {
     uint8_t at[LOG_KEY], value[8];
-    struct kv_batch *b = eng->kv->ops->batch_new(eng->kv);
+    struct kv_batch *b = own->kv->ops->batch_new(own->kv);
     if (!b) return err_nomem(e);
     store_u64(value, (uint64_t)us);
     int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
-                                                                                  : kv_write_patiently(eng->kv, b, e);
+                                                                                  : kv_write_patiently(own->kv, b, e);
     b->ops->batch_free(b);
-    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+    return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }
 
-static int read_floor(struct eng *eng, uint32_t history, int64_t *us, struct err *e) {
+static int read_floor(struct local *own, uint32_t history, int64_t *us, struct err *e) {
     uint8_t at[LOG_KEY];
     struct kv_value value;
     *us = INT64_MAX;
-    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
+    int got = own->kv->ops->get(own->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
     if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
     if (got < 0) return -1;
     if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
-    eng->kv->ops->release(eng->kv, &value);
+    own->kv->ops->release(own->kv, &value);
     return 0;
 }
 
 /* ---- life ---- */
 
 /* Sets the history's floor. Expiry of the base's rows is decided at that moment. */
-static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
-    struct engi_section section = engi_enter(&eng->epoch);
-    struct engi_table *base = engi_table(eng, h->id);
+static void floor_is(struct local *own, struct engi_history *h, int64_t us) {
+    struct engi_section section = engi_enter(&own->eng->epoch);
+    struct local_table *base = local_table(own, h->id);
     atomic_store(&h->floor_us, us);
     if (base) atomic_store(&base->as_of, us / 1000000);
-    engi_leave(&eng->epoch, section);
+    engi_leave(&own->eng->epoch, section);
 }
 
 /* Waits until every commit that may not know the table's history or its floor has ended. */
-static void let_commits_pass(struct eng *eng) {
-    engi_commit_locks_take(&eng->commit_locks);
-    engi_commit_locks_leave(&eng->commit_locks);
+static void let_commits_pass(struct local *own) {
+    engi_commit_locks_take(&own->commit_locks);
+    engi_commit_locks_leave(&own->commit_locks);
 }
 
 /* 1: there are keys within the bounds, 0: none, -1. Callers check this first, because even a range
  * deletion of nothing stays in the store for a while. */
-static int holds(struct eng *eng, const struct bounds *b, struct err *e) {
+static int holds(struct local *own, const struct bounds *b, struct err *e) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = b->from, .upper = b->to};
-    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    struct kv_iter *it = own->kv->ops->iter_new(own->kv, &spec, e);
     if (!it) return -1;
     int got = it->ops->iter_move(it, KV_SEEK, b->from, e);
     it->ops->iter_free(it);
     return got;
 }
 
-static int clear_log(struct eng *eng, uint32_t history, struct err *e) {
+static int clear_log(struct local *own, uint32_t history, struct err *e) {
     struct bounds log;
     set_bounds(&log, true, history);
-    int there = holds(eng, &log, e);
-    return there > 0 ? eng->kv->ops->drop_range(eng->kv, log.from, log.to, e) : there;
+    int there = holds(own, &log, e);
+    return there > 0 ? own->kv->ops->drop_range(own->kv, log.from, log.to, e) : there;
 }
 
 /* Removes the rows that an interrupted eng_history_begin left behind. */
-static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
+static int clear_base(struct local *own, uint32_t history, struct err *e) {
     struct bounds base;
     set_bounds(&base, false, history);
-    int there = holds(eng, &base, e);
-    return there > 0 ? engi_table_clear(eng, history, e) : there;
+    int there = holds(own, &base, e);
+    return there > 0 ? engi_table_clear(own->eng, history, e) : there;
 }
 
 /* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
-static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) {
-    struct engi_section section = engi_enter(&eng->epoch);
-    struct engi_table *t = engi_table(eng, table);
+static int set_history(struct local *own, uint32_t table, struct engi_history *h) {
+    struct engi_section section = engi_enter(&own->eng->epoch);
+    struct local_table *t = local_table(own, table);
     if (t) atomic_store(&t->history, h);
-    engi_leave(&eng->epoch, section);
+    engi_leave(&own->eng->epoch, section);
     return t ? 0 : -1;
 }
 
 int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
-    if (!(eng->store.ops->offers & STORE_HISTORIES))
+    struct local *own = local_if(eng);
+    if (!own)
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
-    struct engi_history *h = find(eng, history, true);
+    struct engi_history *h = find(own, history, true);
     if (!h) return err_nomem(e);
-    if (clear_log(eng, history, e) || clear_base(eng, history, e)) return -1;
-    floor_is(eng, h, 0);
-    if (set_history(eng, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
-    let_commits_pass(eng);
-    struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
+    if (clear_log(own, history, e) || clear_base(own, history, e)) return -1;
+    floor_is(own, h, 0);
+    if (set_history(own, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
+    let_commits_pass(own);
+    struct kv_snapshot *at = copy ? own->kv->ops->snapshot_new(own->kv) : NULL;
     /* for an empty table, writes in this very microsecond count as later */
-    int64_t now_us = clock_wall_us(eng->clock) - !copy;
+    int64_t now_us = clock_wall_us(own->eng->clock) - !copy;
     int rc = copy && !at ? err_nomem(e) : 0;
     if (at) {
-        rc = engi_ingest_at(eng, history, eng, table, at, e);
-        eng->kv->ops->snapshot_free(eng->kv, at);
+        rc = engi_ingest_at(own, history, own, table, at, e);
+        own->kv->ops->snapshot_free(own->kv, at);
     }
-    if (rc || write_floor(eng, history, now_us, e)) return -1;
-    floor_is(eng, h, now_us);
+    if (rc || write_floor(own, history, now_us, e)) return -1;
+    floor_is(own, h, now_us);
     return 0;
 }
 
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
-    struct engi_history *h = find(eng, history, true);
+    struct local *own = local_if(eng);
+    struct engi_history *h = find(own, history, true);
     int64_t us;
     if (!h) return err_nomem(e);
-    if (read_floor(eng, history, &us, e)) return -1;
-    floor_is(eng, h, us);
-    return table && set_history(eng, table, h) ? err_nomem(e) : 0;
+    if (read_floor(own, history, &us, e)) return -1;
+    floor_is(own, h, us);
+    return table && set_history(own, table, h) ? err_nomem(e) : 0;
 }
 
 void eng_history_end(struct eng *eng, uint32_t table) {
-    (void)set_history(eng, table, NULL);
-    let_commits_pass(eng);
+    struct local *own = local_if(eng);
+    if (!own) return;
+    (void)set_history(own, table, NULL);
+    let_commits_pass(own);
 }
 
 struct removal {
-    struct eng *eng;
+    struct local *own;
     struct kv_batch *batch;
     uint32_t n;
 };
@@ -221,32 +225,33 @@ struct removal {
 static int remove_key(void *arg, struct slice key, struct slice value, struct err *e) {
     enum { MANY = 1000 };
     struct removal *r = arg;
-    const struct kv_ops *ops = r->eng->kv->ops;
+    const struct kv_ops *ops = r->own->kv->ops;
     (void)value;
     if (ops->batch_delete(r->batch, key)) return err_nomem(e);
     if (++r->n < MANY) return 0;
     r->n = 0;
-    int rc = kv_write_patiently(r->eng->kv, r->batch, e);
+    int rc = kv_write_patiently(r->own->kv, r->batch, e);
     ops->batch_clear(r->batch);
     return rc ? -1 : 0;
 }
 
 /* Removes the rows key by key, because the table's id is used again. */
-static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
-    const struct kv_ops *ops = eng->kv->ops;
-    struct removal r = {.eng = eng, .batch = ops->batch_new(eng->kv)};
+static int remove_rows(struct local *own, uint32_t table, struct err *e) {
+    const struct kv_ops *ops = own->kv->ops;
+    struct removal r = {.own = own, .batch = ops->batch_new(own->kv)};
     struct bounds rows;
     if (!r.batch) return err_nomem(e);
     set_bounds(&rows, false, table);
-    int rc = kv_scan(eng->kv, NULL, rows.from, rows.to, remove_key, &r, e);
-    if (!rc && r.n && kv_write_patiently(eng->kv, r.batch, e)) rc = -1;
+    int rc = kv_scan(own->kv, NULL, rows.from, rows.to, remove_key, &r, e);
+    if (!rc && r.n && kv_write_patiently(own->kv, r.batch, e)) rc = -1;
     ops->batch_free(r.batch);
     return rc;
 }
 
 int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
-    struct engi_histories *all = &eng->histories;
-    if (clear_log(eng, history, e)) return -1;
+    struct local *own = local_if(eng);
+    struct engi_histories *all = &own->histories;
+    if (clear_log(own, history, e)) return -1;
     int rc = eng_table_drop(eng, history, e);
     if (rc)
         return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history)
@@ -261,22 +266,26 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
 
 /* These two read a field under the lock, because another thread may free the history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history) {
-    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
-    const struct engi_history *h = find_locked(&eng->histories, history);
+    struct local *own = local_if(eng);
+    if (!own) return INT64_MAX;
+    engi_mutex_lock(&own->histories.lock, ENGI_RANK_LEAF);
+    const struct engi_history *h = find_locked(&own->histories, history);
     int64_t floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
-    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
+    engi_mutex_unlock(&own->histories.lock, ENGI_RANK_LEAF);
     return floor_us;
 }
 
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
-    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
-    const struct engi_history *h = find_locked(&eng->histories, history);
+    struct local *own = local_if(eng);
+    if (!own) return 0;
+    engi_mutex_lock(&own->histories.lock, ENGI_RANK_LEAF);
+    const struct engi_history *h = find_locked(&own->histories, history);
     uint64_t bytes = h ? atomic_load(&h->logged) : 0;
-    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
+    engi_mutex_unlock(&own->histories.lock, ENGI_RANK_LEAF);
     for (int log = 0; log < 2; log++) {
         struct bounds b;
         set_bounds(&b, log, history);
-        bytes += eng->kv->ops->bytes(eng->kv, b.from, b.to);
+        bytes += own->kv->ops->bytes(own->kv, b.from, b.to);
     }
     return bytes;
 }
@@ -298,11 +307,12 @@ static int copy_record(void *arg, struct slice key, struct slice value, struct e
 }
 
 int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
+    struct local *own = local_if(eng);
     struct bounds log;
-    struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
+    struct log_copy copy = {.load = own->kv->ops->load_new(own->kv, e), .history = history};
     if (!copy.load) return -1;
     set_bounds(&log, true, from_history);
-    int rc = kv_scan(from->kv, NULL, log.from, log.to, copy_record, &copy, e);
+    int rc = kv_scan(local_of(&from->store)->kv, NULL, log.from, log.to, copy_record, &copy, e);
     if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
     copy.load->ops->load_free(copy.load);
     return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
@@ -311,7 +321,7 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
 /* ---- reading the log ---- */
 
 struct replay {
-    struct eng *eng;
+    struct local *own;
     uint32_t history, table; /* table: receives the merged deltas */
     const struct kv_snapshot *at;
     int64_t up_to_us;
@@ -328,7 +338,7 @@ static int end_chunk(struct replay *p, struct err *e) {
     p->rows = 0;
     if (eng_batch_commit(p->batch, &seq, e)) return -1;
     if (!p->taken) return 0;
-    int rc = kv_write_patiently(p->eng->kv, p->taken, e);
+    int rc = kv_write_patiently(p->own->kv, p->taken, e);
     p->taken->ops->batch_clear(p->taken);
     return rc;
 }
@@ -348,8 +358,8 @@ static int replay(struct replay *p, struct err *e) {
                                 .snapshot = p->at,
                                 .lower = log_key(from, p->history, 1, 0),
                                 .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
-    if (!(p->batch = eng_batch_new(p->eng))) return err_nomem(e);
-    struct kv_iter *it = p->eng->kv->ops->iter_new(p->eng->kv, &spec, e);
+    if (!(p->batch = eng_batch_new(p->own->eng))) return err_nomem(e);
+    struct kv_iter *it = p->own->kv->ops->iter_new(p->own->kv, &spec, e);
     int got = it ? it->ops->iter_move(it, KV_SEEK, spec.lower, e) : -1, rc = 0;
     while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
     if (it) it->ops->iter_free(it);
@@ -360,18 +370,19 @@ static int replay(struct replay *p, struct err *e) {
 }
 
 int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) {
-    struct engi_history *h = find(eng, history, false);
+    struct local *own = local_if(eng);
+    struct engi_history *h = own ? find(own, history, false) : NULL;
     if (!h || floor_us <= atomic_load(&h->floor_us)) return 0;
-    struct replay p = {.eng = eng, .history = history, .table = history, .up_to_us = floor_us};
+    struct replay p = {.own = own, .history = history, .table = history, .up_to_us = floor_us};
     engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
-    int rc = write_floor(eng, history, floor_us, e);
+    int rc = write_floor(own, history, floor_us, e);
     if (!rc) {
-        floor_is(eng, h, floor_us);
-        let_commits_pass(eng);
+        floor_is(own, h, floor_us);
+        let_commits_pass(own);
     }
     engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
     if (rc) return -1;
-    p.taken = eng->kv->ops->batch_new(eng->kv);
+    p.taken = own->kv->ops->batch_new(own->kv);
     if (!p.taken) return err_nomem(e);
     rc = replay(&p, e);
     p.taken->ops->batch_free(p.taken);
@@ -380,13 +391,13 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
 
 /* A snapshot of the store that has every commit up to at_us, and a base that is not newer. NULL: e
  * says why. */
-static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, int64_t at_us, struct err *e) {
+static struct kv_snapshot *snapshot_of(struct local *own, struct engi_history *h, int64_t at_us, struct err *e) {
     struct kv_snapshot *s = NULL;
     engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
     if (at_us >= atomic_load(&h->floor_us)) {
-        engi_commit_locks_take(&eng->commit_locks);
-        s = eng->kv->ops->snapshot_new(eng->kv);
-        engi_commit_locks_leave(&eng->commit_locks);
+        engi_commit_locks_take(&own->commit_locks);
+        s = own->kv->ops->snapshot_new(own->kv);
+        engi_commit_locks_leave(&own->commit_locks);
         if (!s) err_nomem(e);
     } else {
         err_set(e, ERR_INVALID, "the history of the table begins later");
@@ -396,13 +407,14 @@ static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, 
 }
 
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
-    struct engi_history *h = find(eng, history, false);
+    struct local *own = local_if(eng);
+    struct engi_history *h = own ? find(own, history, false) : NULL;
     if (!h) return err_set(e, ERR_INVALID, "the table has no history");
-    if (remove_rows(eng, table, e)) return -1; /* rows that an interrupted restore left */
-    struct kv_snapshot *s = snapshot_of(eng, h, at_us, e);
+    if (remove_rows(own, table, e)) return -1; /* rows that an interrupted restore left */
+    struct kv_snapshot *s = snapshot_of(own, h, at_us, e);
     if (!s) return -1;
-    struct replay p = {.eng = eng, .history = history, .table = table, .at = s, .up_to_us = at_us};
-    int rc = engi_ingest_at(eng, table, eng, history, s, e) || replay(&p, e) ? -1 : 0;
-    eng->kv->ops->snapshot_free(eng->kv, s);
-    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+    struct replay p = {.own = own, .history = history, .table = table, .at = s, .up_to_us = at_us};
+    int rc = engi_ingest_at(own, table, own, history, s, e) || replay(&p, e) ? -1 : 0;
+    own->kv->ops->snapshot_free(own->kv, s);
+    return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }

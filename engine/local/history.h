@@ -27,8 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/local/eng.h"
-#include "engine/rows/key.h"
+#include "engine/local/local.h"
 
 struct kv_batch;
 
@@ -46,5 +45,5 @@ void engi_histories_forget(struct engi_histories *h);
 void engi_histories_fini(struct engi_histories *h);
 /* Adds the delta to the log, in the batch that writes it. now_us: when the commit began. Called
  * within a commit lock. */
-int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
+int engi_history_log(struct local *own, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
                      struct slice delta, struct buf *scratch) MUST_CHECK;

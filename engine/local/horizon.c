@@ -2,7 +2,6 @@
 
 #include <assert.h>
 
-#include "base/log.h"
 #include "engine/kv.h"
 
 /* [u32 marks][u32 0: no table][u64 ceiling][u8 kind]: the largest record counts, so that batches
@@ -46,38 +45,4 @@ bool engi_horizon_load(struct engi_horizon *h, struct slice key) {
     engi_horizon_recorded(h, ceiling);
     if (ceiling > h->opened) h->opened = ceiling;
     return true;
-}
-
-/* ---- the write clock ---- */
-
-void engi_write_clock_init(struct engi_write_clock *c) {
-    atomic_init(&c->last_us, 0);
-    atomic_init(&c->last_tick, 0);
-    engi_horizon_init(&c->horizon, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
-}
-
-void engi_write_clock_start(struct engi_write_clock *c, int64_t now_us) {
-    int64_t opened = c->horizon.opened;
-    if (opened == INT64_MIN) return;
-    atomic_store(&c->last_us, opened);
-    atomic_store(&c->last_tick, opened * 10);
-    if (opened - now_us > ENGI_CLOCK_STEP)
-        log_warn(
-            "the clock is %lld s behind the newest write timestamp that was given out; timestamps go on from there",
-            (long long)((opened - now_us) / 1000000));
-}
-
-static int64_t advance(_Atomic int64_t *last, int64_t at_least, int64_t n) {
-    int64_t seen = atomic_load_explicit(last, memory_order_relaxed), first;
-    do {
-        first = at_least > seen ? at_least : seen + 1;
-    } while (
-        !atomic_compare_exchange_weak_explicit(last, &seen, first + n - 1, memory_order_relaxed, memory_order_relaxed));
-    return first;
-}
-
-int64_t engi_write_clock_us(struct engi_write_clock *c, int64_t now_us) { return advance(&c->last_us, now_us, 1); }
-
-int64_t engi_write_clock_ticks(struct engi_write_clock *c, int64_t now_us, uint32_t n) {
-    return advance(&c->last_tick, now_us * 10, n);
 }

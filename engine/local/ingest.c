@@ -5,14 +5,14 @@
  * (engine/kv.h, load_new), all or none of them. So invariants 1 (engine/local/horizon.h) and 4
  * (engine/local/marks.h) hold wherever the copy is interrupted.
  */
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/row_codec.h"
 
 struct ingest {
-    struct eng *to;
+    struct local *to;
     uint32_t table;
     struct kv_batch *marks;
     struct kv_load *rows;
@@ -58,7 +58,7 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
 }
 
 /* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
-static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table,
+static int copy(struct ingest *in, struct local *from, const struct kv_snapshot *at, bool marks, uint32_t table,
                 struct err *e) {
     uint8_t ends[2][8];
     size_t skip = marks ? 0 : 4;
@@ -72,22 +72,23 @@ static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *a
 
 /* Durably. */
 static int write_marks(struct ingest *in, struct err *e) {
-    struct eng *to = in->to;
+    struct local *to = in->to;
     int64_t ceiling = INT64_MIN;
     if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling))
         return err_nomem(e);
     if (kv_write_patiently(to->kv, in->marks, e)) return -1;
     engi_horizon_recorded(&to->newest, ceiling);
-    return engi_commit_wait(to, engi_commit_next_seq(to), e);
+    return engi_commit_wait(to->eng, engi_commit_next_seq(to->eng), e);
 }
 
-static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, uint32_t from_table,
+static int take_over(struct local *own, struct local_table *t, struct local *from, uint32_t from_table,
                      const struct kv_snapshot *at, struct err *e) {
-    struct ingest in = {.to = eng, .table = t->id, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
+    struct ingest in = {
+        .to = own, .table = t->front.id, .newest = ENG_NO_TS, .marks = own->kv->ops->batch_new(own->kv)};
     if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
-    in.rows = eng->kv->ops->load_new(eng->kv, e);
-    int rc = in.rows ? engi_commit_check(eng, e) : -1;
+    in.rows = own->kv->ops->load_new(own->kv, e);
+    int rc = in.rows ? engi_commit_check(own->eng, e) : -1;
     if (!rc) rc = copy(&in, from, at, true, from_table, e);
     if (!rc) rc = copy(&in, from, at, false, from_table, e);
     engi_table_forget(t);
@@ -102,15 +103,15 @@ static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, ui
     return rc;
 }
 
-int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
-                   struct err *e) {
-    struct engi_table *t = engi_table_pin(eng, table, e); /* invariant 8 */
+int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
+                   const struct kv_snapshot *at, struct err *e) {
+    struct local_table *t = local_table_pin(own, table, e); /* invariant 8 */
     if (!t) return -1;
-    int rc = take_over(eng, t, from, from_table, at, e);
-    engi_table_unpin(eng, t);
+    int rc = take_over(own, t, from, from_table, at, e);
+    engi_table_unpin(own->eng, &t->front);
     return rc;
 }
 
 int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) {
-    return engi_ingest_at(eng, table, from, from_table, NULL, e);
+    return engi_ingest_at(local_of(&eng->store), table, local_of(&from->store), from_table, NULL, e);
 }

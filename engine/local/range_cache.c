@@ -1,7 +1,7 @@
 #include "engine/local/range_cache.h"
 
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
@@ -21,16 +21,16 @@ static size_t range_most(const struct engi_cache *c) {
 
 /* ---- misses ---- */
 
-bool engi_range_cache_is_due(struct eng *eng, const struct engi_range_look *l, enum eng_tier tier) {
-    return l->at.fills && engi_cache_is_due(eng->cache, l->begin, l->at.state / ENGI_GUARD_TAKEN, tier);
+bool engi_range_cache_is_due(struct local *own, const struct engi_range_look *l, enum eng_tier tier) {
+    return l->at.fills && engi_cache_is_due(own->cache, l->begin, l->at.state / ENGI_GUARD_TAKEN, tier);
 }
 
-void engi_range_cache_give_up(struct eng *eng, const struct engi_range_look *l) {
-    engi_cache_set_need(eng->cache, l->begin, ENGI_NEED_TWICE);
+void engi_range_cache_give_up(struct local *own, const struct engi_range_look *l) {
+    engi_cache_set_need(own->cache, l->begin, ENGI_NEED_TWICE);
 }
 
-void engi_range_cache_count(struct eng *eng, const struct engi_range_look *l, bool hit) {
-    if (l->at.table) engi_cache_count(eng->cache, l->at.hash, ENGI_CACHED_RANGE, hit);
+void engi_range_cache_count(struct local *own, const struct engi_range_look *l, bool hit) {
+    if (l->at.table) engi_cache_count(own->cache, l->at.hash, ENGI_CACHED_RANGE, hit);
 }
 
 /* ---- finding ---- */
@@ -47,21 +47,21 @@ static bool has_begin(const struct engi_cached_range *r, const struct engi_range
 }
 
 /* Invariant 7. */
-static bool is_valid(const struct eng *eng, const struct engi_cached_range *r, const struct engi_range_look *l) {
+static bool is_valid(const struct local *own, const struct engi_cached_range *r, const struct engi_range_look *l) {
     return r->state == l->at.state && r->head.generation == l->at.generation &&
-           !engi_may_be_purged(eng, l->at.table, r->head.purged_from);
+           !engi_may_be_purged(own, l->at.table, r->head.purged_from);
 }
 
 /* Removes the partition's ranges that are not valid any more. */
-static struct engi_cached_range *choose(struct eng *eng, struct engi_cache_bucket *b, const struct engi_range_want *w,
+static struct engi_cached_range *choose(struct local *own, struct engi_cache_bucket *b, const struct engi_range_want *w,
                                         const struct engi_range_look *l) {
     struct engi_cached_range *best = NULL;
     for (struct engi_cached_range *r = next_range(b->first, l->at.hash), *next; r; r = next) {
         next = next_range(r->head.next, l->at.hash);
         bool begins = has_begin(r, w);
-        if (!is_valid(eng, r, l)) {
-            if (begins) engi_cache_set_need(eng->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
-            engi_bucket_remove(eng->cache, b, &r->head);
+        if (!is_valid(own, r, l)) {
+            if (begins) engi_cache_set_need(own->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
+            engi_bucket_remove(own->cache, b, &r->head);
         } else if (has(r, w->from, w->to)) {
             return r;
         } else if (begins && !w->whole) {
@@ -71,17 +71,17 @@ static struct engi_cached_range *choose(struct eng *eng, struct engi_cache_bucke
     return best;
 }
 
-struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
+struct engi_cached_range *engi_range_cache_find(struct local *own, const struct engi_range_want *want,
                                                 struct engi_range_look *look) {
-    struct engi_cache *c = eng->cache;
+    struct engi_cache *c = own->cache;
     struct slice begin = want->back ? want->to : want->from;
     uint64_t hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
     look->epoch = atomic_load_explicit(&c->epoch, memory_order_acquire);
-    if (!engi_cache_look_begin(&look->at, want->table, engi_partition_guard(&eng->guards, begin), hash)) return NULL;
+    if (!engi_cache_look_begin(&look->at, want->table, engi_partition_guard(&own->guards, begin), hash)) return NULL;
     look->begin = murmur3_hash(begin) ^ want->back;
     struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
     if (engi_bucket_lacks(b, hash) || !engi_bucket_try_lock(b)) return NULL;
-    struct engi_cached_range *r = choose(eng, b, want, look);
+    struct engi_cached_range *r = choose(own, b, want, look);
     if (r) {
         atomic_fetch_add_explicit(&r->head.refs, 1, memory_order_relaxed);
         r->head.used = r->was_hit = true;
@@ -90,9 +90,9 @@ struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct en
     return r;
 }
 
-bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *l) {
+bool engi_range_cache_holds(const struct local *own, const struct engi_range_look *l) {
     /* In another epoch the table is gone. */
-    return atomic_load_explicit(&eng->cache->epoch, memory_order_acquire) == l->epoch && engi_cache_look_holds(&l->at);
+    return atomic_load_explicit(&own->cache->epoch, memory_order_acquire) == l->epoch && engi_cache_look_holds(&l->at);
 }
 
 /* ---- bringing in ---- */
@@ -192,16 +192,16 @@ static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const
     return false;
 }
 
-void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, struct engi_range_draft *d) {
-    struct engi_cache *c = eng->cache;
+void engi_range_cache_keep(struct local *own, const struct engi_range_look *l, struct engi_range_draft *d) {
+    struct engi_cache *c = own->cache;
     if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > range_most(c) ||
-        !engi_range_cache_holds(eng, l))
+        !engi_range_cache_holds(own, l))
         return;
     struct engi_cached_range *r = make_range(c, l, d);
     if (!r) return;
     struct engi_cache_bucket *b = engi_cache_bucket(c, l->at.hash);
     engi_bucket_lock(b);
-    if (engi_range_cache_holds(eng, l) && !is_needless(c, b, r)) {
+    if (engi_range_cache_holds(own, l) && !is_needless(c, b, r)) {
         engi_bucket_insert(c, b, &r->head);
         engi_cache_set_need(c, l->begin, ENGI_NEED_SAME);
     } else {

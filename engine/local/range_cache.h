@@ -30,7 +30,9 @@
 #include "engine/kv.h"
 #include "engine/local/cache.h"
 
-struct eng;
+struct local;
+
+struct own;
 
 enum {
     ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes, and at most an eighth of a shard of the cache */,
@@ -67,7 +69,7 @@ static inline struct slice engi_cached_range_value(struct slice row) {
 /* The range that a scan of one partition reads: keys of [from, to). whole: only a cached range of
  * the whole range is useful. The bytes stay the caller's. */
 struct engi_range_want {
-    struct engi_table *table;
+    struct local_table *table;
     struct slice from, to;
     bool back, whole;
 };
@@ -81,19 +83,19 @@ struct engi_range_look {
 
 /* Returns a reference to a cached range that has the scan's begin, or its whole range; NULL: there
  * is none, and the look serves to note the store's answer. Any thread. */
-struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
+struct engi_cached_range *engi_range_cache_find(struct local *own, const struct engi_range_want *want,
                                                 struct engi_range_look *look);
 /* Whether the partition had no write and the table no change since the look. Then all reads of the
  * partition meanwhile are of one moment. */
-bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *look) MUST_CHECK;
-void engi_range_cache_count(struct eng *eng, const struct engi_range_look *look, bool hit);
+bool engi_range_cache_holds(const struct local *own, const struct engi_range_look *look) MUST_CHECK;
+void engi_range_cache_count(struct local *own, const struct engi_range_look *look, bool hit);
 
 /* ---- bringing in ---- */
 
 /* Counts the miss, and returns whether the store's answer to it should be noted. */
-bool engi_range_cache_is_due(struct eng *eng, const struct engi_range_look *look, enum eng_tier tier) MUST_CHECK;
+bool engi_range_cache_is_due(struct local *own, const struct engi_range_look *look, enum eng_tier tier) MUST_CHECK;
 /* This begin cannot become a cached range: require more misses next time. */
-void engi_range_cache_give_up(struct eng *eng, const struct engi_range_look *look);
+void engi_range_cache_give_up(struct local *own, const struct engi_range_look *look);
 
 /* The records that an iterator has passed, in its order. All zero: empty. */
 struct engi_range_draft {
@@ -110,4 +112,4 @@ void engi_range_draft_fini(struct engi_range_draft *d);
 /* -1: it is too large, has no memory, or cannot be kept. */
 int engi_range_draft_add(struct engi_range_draft *d, struct slice key, struct slice value) MUST_CHECK;
 /* Makes the draft a cached range, if it is still valid. */
-void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *look, struct engi_range_draft *d);
+void engi_range_cache_keep(struct local *own, const struct engi_range_look *look, struct engi_range_draft *d);

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "base/hot.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/range_cache.h"
 
 struct range_iter {
     struct kv_iter it;
-    struct eng *eng;
+    struct local *own;
     struct kv_iter_spec spec;
     struct engi_range_look look;
     struct engi_cached_range *range;   /* NULL: below answers */
@@ -98,7 +98,7 @@ static void forget_notes(struct range_iter *i) {
 
 static void give_up(struct range_iter *i) {
     forget_notes(i);
-    engi_range_cache_give_up(i->eng, &i->look);
+    engi_range_cache_give_up(i->own, &i->look);
 }
 
 static void put_bound(struct buf *b, struct slice key, bool behind) {
@@ -131,7 +131,7 @@ static void note(struct range_iter *i, enum kv_move move, struct slice key, int 
 }
 
 static void start_notes(struct range_iter *i) {
-    i->notes = engi_range_draft_init(&i->draft, i->eng->cache, i->back);
+    i->notes = engi_range_draft_init(&i->draft, i->own->cache, i->back);
 }
 
 /* Starts notes with the rows of a cached range, for a scan that goes on behind it. */
@@ -166,16 +166,16 @@ static int move_below(struct range_iter *i, enum kv_move move, struct slice key,
 static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
     struct engi_cached_range *range = i->range;
     assert(!i->began || i->spec.tier == ENG_TIER_CACHE);
-    if (!(i->below = i->eng->kv->ops->iter_new(i->eng->kv, &i->spec, e))) return -1;
-    bool same = engi_range_cache_holds(i->eng, &i->look);
+    if (!(i->below = i->own->kv->ops->iter_new(i->own->kv, &i->spec, e))) return -1;
+    bool same = engi_range_cache_holds(i->own, &i->look);
     if (i->began && !same) return KV_INCOMPLETE;
     i->range = NULL;
     i->left = range;
     i->it.stays = false;
-    engi_range_cache_count(i->eng, &i->look, false);
+    engi_range_cache_count(i->own, &i->look, false);
     bool ahead = move == KV_NEXT ||
                  (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
-    if (ahead && same && engi_range_cache_is_due(i->eng, &i->look, i->spec.tier)) note_range(i, range);
+    if (ahead && same && engi_range_cache_is_due(i->own, &i->look, i->spec.tier)) note_range(i, range);
     if (ahead) return move_below(i, KV_SEEK, range->hi, e);
     if (move != KV_PREV) return move_below(i, move, key, e);
     int got = move_below(i, KV_SEEK_BACK, key_at(range, 0), e);
@@ -203,8 +203,8 @@ static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, st
 static void iter_free(struct kv_iter *it) {
     struct range_iter *i = (struct range_iter *)it;
     (void)kv_iter_lend(it, 0, NULL);
-    if (i->range) engi_range_cache_count(i->eng, &i->look, true);
-    if (i->notes && has_notes(i)) engi_range_cache_keep(i->eng, &i->look, &i->draft);
+    if (i->range) engi_range_cache_count(i->own, &i->look, true);
+    if (i->notes && has_notes(i)) engi_range_cache_keep(i->own, &i->look, &i->draft);
     forget_notes(i);
     if (i->range) engi_cached_unref(&i->range->head);
     if (i->left) engi_cached_unref(&i->left->head);
@@ -214,14 +214,14 @@ static void iter_free(struct kv_iter *it) {
 
 static const struct kv_iter_ops range_ops = {.iter_move = iter_move, .iter_free = iter_free};
 
-struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *spec,
+struct kv_iter *engi_range_iter_new(struct local *own, const struct kv_iter_spec *spec,
                                     const struct engi_range_want *want, struct err *e) {
     struct engi_range_look look;
-    struct engi_cached_range *range = engi_range_cache_find(eng, want, &look);
-    bool due = !range && engi_range_cache_is_due(eng, &look, spec->tier);
+    struct engi_cached_range *range = engi_range_cache_find(own, want, &look);
+    bool due = !range && engi_range_cache_is_due(own, &look, spec->tier);
     /* malloc, unlike calloc, takes it from the thread's own cache */
     struct range_iter *i = range || due ? malloc(sizeof(*i)) : NULL;
-    if (i) *i = (struct range_iter){.it.ops = &range_ops, .eng = eng, .spec = *spec, .look = look, .back = want->back};
+    if (i) *i = (struct range_iter){.it.ops = &range_ops, .own = own, .spec = *spec, .look = look, .back = want->back};
     if (i && range) {
         i->range = range;
         i->it.stays = !POISONS; /* kv_iter_lend makes copies */
@@ -231,8 +231,8 @@ struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *
         return &i->it;
     }
     if (range) engi_cached_unref(&range->head);
-    engi_range_cache_count(eng, &look, false);
-    struct kv_iter *below = eng->kv->ops->iter_new(eng->kv, spec, e);
+    engi_range_cache_count(own, &look, false);
+    struct kv_iter *below = own->kv->ops->iter_new(own->kv, spec, e);
     if (!i || !below) {
         free(i);
         return below;

@@ -12,5 +12,5 @@
 #include "engine/local/range_cache.h"
 
 /* The bounds of spec are the partition's. NULL: e says why. */
-struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *spec,
+struct kv_iter *engi_range_iter_new(struct local *own, const struct kv_iter_spec *spec,
                                     const struct engi_range_want *want, struct err *e) MUST_CHECK;

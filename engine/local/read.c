@@ -3,56 +3,54 @@
  * range. */
 #include "engine/local/read.h"
 
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/fragment.h"
 #include "engine/local/range_iter.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/walk.h"
 
-static struct eng *eng_of(struct store *s) { return (struct eng *)s; }
-
 /* A mark that was removed since the cursor was opened may have stood for records that the cursor
  * still sees. */
 bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
-    return engi_deleted(view->table, token) || atomic_load(&eng_of(s)->heals) != view->moment;
+    return engi_deleted(view->table, token) || atomic_load(&local_of(s)->heals) != view->moment;
 }
 
 /* ---- one row ---- */
 
 /* Keeps a value that a get has found: copies and releases it, or pins it for the arena's life. */
-static int keep(struct eng *eng, struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
-    const struct kv_ops *ops = eng->kv->ops;
+static int keep(struct local *own, struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
+    const struct kv_ops *ops = own->kv->ops;
     if (UNLIKELY(value->bytes.n > ENGI_COPIED_MAX)) {
-        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, ops->release, eng->kv, value)};
+        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, ops->release, own->kv, value)};
         if (out->cells) return 0;
-        ops->release(eng->kv, value);
+        ops->release(own->kv, value);
         return err_nomem(e);
     }
     int rc = engi_value_copy(value->bytes, a, out, e);
-    ops->release(eng->kv, value);
+    ops->release(own->kv, value);
     return rc;
 }
 
 /* Gets the row from the row cache, or from the store and inserts it into the cache. */
-static int get(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
+static int get(struct local *own, struct local_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
     struct kv_value value;
     struct engi_cache_look look;
-    int got = eng->cache ? engi_row_cache_find(eng, t, r->key, r->arena, &look, &r->row.bytes)
+    int got = own->cache ? engi_row_cache_find(own, t, r->key, r->arena, &look, &r->row.bytes)
                              : ENGI_ROW_CACHE_MISS;
     if (got != ENGI_ROW_CACHE_MISS) {
         r->row.cells = r->arena;
         if (!got) r->row.bytes.p = NULL;
         return 0;
     }
-    got = eng->kv->ops->get(eng->kv, tier, r->key, &value, e);
-    if (got < 0 || (got && keep(eng, &value, r->arena, &r->row, e))) return got < 0 ? got : -1;
-    if (eng->cache) engi_row_cache_fill(eng, &look, r->key, got ? &r->row.bytes : NULL);
+    got = own->kv->ops->get(own->kv, tier, r->key, &value, e);
+    if (got < 0 || (got && keep(own, &value, r->arena, &r->row, e))) return got < 0 ? got : -1;
+    if (own->cache) engi_row_cache_fill(own, &look, r->key, got ? &r->row.bytes : NULL);
     return 0;
 }
 
 /* Walks over the partition in the store. */
-static int walk(struct eng *eng, enum eng_tier tier, struct store_read *r, struct err *e) {
+static int walk(struct local *own, enum eng_tier tier, struct store_read *r, struct err *e) {
     enum { ON_STACK = 512 };
     size_t n = r->n_prefix;
     struct slice prefix = slice_of(r->key.p, n);
@@ -61,13 +59,13 @@ static int walk(struct eng *eng, enum eng_tier tier, struct store_read *r, struc
     memcpy(upper, r->key.p, n);
     upper[n] = ENGI_PAST;
     struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = true, .upper = slice_of(upper, n + 1)};
-    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    struct kv_iter *it = own->kv->ops->iter_new(own->kv, &spec, e);
     if (!it) return -1;
     engi_read_begin(r);
     int rc = engi_walk(it, tier, r, e);
     it->ops->iter_free(it);
     /* so that the next read has fewer */
-    if (!rc && r->n_loose > ENGI_LOOSE_MAX && engi_fragment_all(eng, prefix, e)) err_clear(e);
+    if (!rc && r->n_loose > ENGI_LOOSE_MAX && engi_fragment_all(own, prefix, e)) err_clear(e);
     return rc;
 }
 
@@ -79,15 +77,15 @@ struct pair_look {
 };
 
 /* Finds both in the cache as they were at one moment, or returns false. */
-static bool find_pair(struct eng *eng, struct engi_table *t, struct store_read *r, struct pair_look *l) {
+static bool find_pair(struct local *own, struct local_table *t, struct store_read *r, struct pair_look *l) {
     struct slice statics;
     l->row.table = l->statics.table = NULL;
-    if (!eng->cache || r->n_prefix >= sizeof(l->key)) return false;
+    if (!own->cache || r->n_prefix >= sizeof(l->key)) return false;
     memcpy(l->key, r->key.p, r->n_prefix);
     l->key[r->n_prefix] = ENGI_STATIC;
     l->statics_key = slice_of(l->key, r->n_prefix + 1);
-    int has_row = engi_row_cache_find(eng, t, r->key, r->arena, &l->row, &r->row.bytes);
-    int has_statics = engi_row_cache_find(eng, t, l->statics_key, r->arena, &l->statics, &statics);
+    int has_row = engi_row_cache_find(own, t, r->key, r->arena, &l->row, &r->row.bytes);
+    int has_statics = engi_row_cache_find(own, t, l->statics_key, r->arena, &l->statics, &statics);
     if (has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(&l->row))
         return false;
     r->row.cells = r->statics.cells = r->arena;
@@ -97,46 +95,46 @@ static bool find_pair(struct eng *eng, struct engi_table *t, struct store_read *
     return true;
 }
 
-static int read_pair(struct eng *eng, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+static int read_pair(struct local *own, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                      struct err *e) {
     struct pair_look l;
     /* A tombstone may have been written at the same moment as the rows found. */
-    bool deleted = engi_deleted(view->table, r->part->token), found = find_pair(eng, view->table, r, &l);
+    bool deleted = engi_deleted(view->table, r->part->token), found = find_pair(own, view->table, r, &l);
     if (found && !deleted && !engi_deleted(view->table, r->part->token)) return 0;
-    int rc = walk(eng, tier, r, e);
+    int rc = walk(own, tier, r, e);
     if (rc) return rc;
-    engi_row_cache_fill(eng, &l.row, r->key, r->row.bytes.p ? &r->row.bytes : NULL);
-    engi_row_cache_fill(eng, &l.statics, l.statics_key, r->statics.bytes.p ? &r->statics.bytes : NULL);
+    engi_row_cache_fill(own, &l.row, r->key, r->row.bytes.p ? &r->row.bytes : NULL);
+    engi_row_cache_fill(own, &l.statics, l.statics_key, r->statics.bytes.p ? &r->statics.bytes : NULL);
     return 0;
 }
 
 int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                   struct err *e) {
-    struct eng *eng = eng_of(s);
-    if (r->with_statics) return read_pair(eng, view, tier, r, e);
+    struct local *own = local_of(s);
+    if (r->with_statics) return read_pair(own, view, tier, r, e);
     if (!engi_deleted(view->table, r->part->token)) {
-        int rc = get(eng, view->table, tier, r, e);
+        int rc = get(own, view->table, tier, r, e);
         /* A tombstone may have been written at the same moment as the row just read. */
         if (LIKELY(rc || !engi_deleted(view->table, r->part->token))) return rc;
     }
-    return walk(eng, tier, r, e);
+    return walk(own, tier, r, e);
 }
 
 /* ---- cursors ---- */
 
 struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const struct store_range *range,
                                  struct err *e) {
-    struct eng *eng = eng_of(s);
-    view->moment = atomic_load(&eng->heals);
+    struct local *own = local_of(s);
+    view->moment = atomic_load(&own->heals);
     struct kv_iter_spec spec = {.tier = range->tier, .one_prefix = range->part && !range->reverse, .undeleted = true,
                                 .lower = range->lower, .upper = range->upper};
-    if (eng->cache && range->from.p && !engi_read_may_be_deleted(s, view, range->part->token)) {
+    if (own->cache && range->from.p && !engi_read_may_be_deleted(s, view, range->part->token)) {
         struct engi_range_want want = {.table = view->table, .back = range->reverse,
                                        .from = range->from, .to = range->to,
                                        .whole = range->tier != ENG_TIER_CACHE || range->both_ends};
-        return engi_range_iter_new(eng, &spec, &want, e);
+        return engi_range_iter_new(own, &spec, &want, e);
     }
-    return eng->kv->ops->iter_new(eng->kv, &spec, e);
+    return own->kv->ops->iter_new(own->kv, &spec, e);
 }
 
 /* ---- hints ---- */
@@ -144,10 +142,10 @@ struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const
 /* Has the reclaimer visit the bucket early, or fragments the partition's range deletions. If that
  * fails, readers go on as before. */
 void engi_read_hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint) {
-    struct engi_table *t = view->table;
+    struct local_table *t = view->table;
     uint16_t bucket = engi_bucket_of_key(prefix);
     struct err e = {0};
     if (hint == STORE_MANY_LOOSE) {
-        if (engi_fragment_all(eng_of(s), prefix, &e)) err_clear(&e);
+        if (engi_fragment_all(local_of(s), prefix, &e)) err_clear(&e);
     } else if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
 }

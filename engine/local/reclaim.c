@@ -1,14 +1,12 @@
 #include "engine/local/reclaim.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/log.h"
 #include "base/murmur3.h"
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/local/local.h"
 #include "engine/local/fragment.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/row_cache.h"
@@ -17,23 +15,16 @@
 #include "engine/rows/purge.h"
 #include "engine/rows/tombstone.h"
 
-enum {
-    KEYS_PER_ITERATOR = 4096,
-    KEYS_PER_PAUSE = 256,
-    EXCLUSIVE_TRIES = 100,
-    ROUND_SECONDS = 10,
-    PASS_SECONDS_MIN = 60
-};
+enum { KEYS_PER_ITERATOR = 4096, EXCLUSIVE_TRIES = 100 };
 
-/* Results beside 0 and -1. AGAIN: start the partition again. STOPPED: the engine closes. GONE: the
- * table is being freed. */
-enum { AGAIN = 1, STOPPED = 2, GONE = 3 };
+/* A result beside 0, -1, KV_INCOMPLETE and what o->visited returns: start the partition again. */
+enum { AGAIN = -100 };
 
 struct pass {
-    struct eng *eng;
-    struct engi_table *t; /* pinned: invariant 8 */
+    struct local *own;
+    struct local_table *t; /* pinned: invariant 8 */
+    const struct store_reclaim *o;
     uint16_t bucket;
-    bool paced;
     struct kv_iter *it;
     struct kv_iter_spec kv;
     struct buf prefix, seek, value, lower, upper;
@@ -45,39 +36,19 @@ struct pass {
     /* of the partition: has fragments; loose ones were made into fragments; a row was busy */
     bool fragmented, relieved, skipped;
     bool left[ENGI_MARKS];           /* marks that the bucket still needs */
-    uint32_t since_open, since_pause;
+    uint32_t since_open; /* of it: records visited */
 };
 
-/* ---- the pace ---- */
-
-/* STOPPED: the engine closes. */
-static int pause_for(struct eng *eng, int64_t us) {
-    struct engi_reclaim *r = &eng->reclaim;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
-    until.tv_sec += us / 1000000 + ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
-    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
-    while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT) {}
-    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
-    return r->stop ? STOPPED : 0;
-}
-
-static int keep_pace(struct pass *p) {
+static int visited(struct pass *p) {
     p->since_open++;
-    if (engi_is_closed(p->t)) return GONE;
-    if (++p->since_pause < KEYS_PER_PAUSE) return 0;
-    p->since_pause = 0;
-    if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
-    return p->paced ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / p->eng->reclaim.rows_per_second) : 0;
+    return p->o->visited(p->o->arg);
 }
 
 /* ---- the iterator ---- */
 
 static int reopen(struct pass *p, struct err *e) {
     if (p->it) p->it->ops->iter_free(p->it);
-    p->it = p->eng->kv->ops->iter_new(p->eng->kv, &p->kv, e);
+    p->it = p->own->kv->ops->iter_new(p->own->kv, &p->kv, e);
     p->since_open = 0;
     return p->it ? 0 : -1;
 }
@@ -115,41 +86,41 @@ static void note_left(struct pass *p, const struct engi_purged *row) {
 static bool take_exclusive(struct pass *p, uint64_t hash) {
     struct timespec nap = {.tv_nsec = 50000};
     for (int i = 0; i < EXCLUSIVE_TRIES; i++) {
-        if (engi_guard_try_exclusive(&p->eng->guards, hash)) return true;
+        if (engi_guard_try_exclusive(&p->own->guards, hash)) return true;
         nanosleep(&nap, NULL);
     }
     return false;
 }
 
 static int write_record(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
-    const struct kv_ops *ops = p->eng->kv->ops;
-    assert(engi_is_pinned(p->t)); /* invariant 8 */
-    struct kv_batch *b = ops->batch_new(p->eng->kv);
+    const struct kv_ops *ops = p->own->kv->ops;
+    assert(engi_is_pinned(&p->t->front)); /* invariant 8 */
+    struct kv_batch *b = ops->batch_new(p->own->kv);
     if (!b) return err_nomem(e);
     int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
     if (rc) rc = err_nomem(e);
-    else rc = ops->write(p->eng->kv, b, false, e);
+    else rc = ops->write(p->own->kv, b, false, e);
     if (rc == KV_BUSY)
         rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     ops->batch_free(b);
-    if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
-    if (!rc && !value) p->eng->reclaim.removed++;
+    if (!rc) engi_count(p->own->eng, ENG_STAT_RECLAIMED);
+    if (!rc && !value) p->own->removed++;
     if (!rc) engi_changed(p->t, p->bucket);
     return rc;
 }
 
 /* A partition's record. */
 static int write_one(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
-    engi_partition_share(&p->eng->guards, key); /* invariant 7 (a) */
+    engi_partition_share(&p->own->guards, key); /* invariant 7 (a) */
     int rc = write_record(p, key, value, e);
-    engi_partition_leave(&p->eng->guards, key);
+    engi_partition_leave(&p->own->guards, key);
     return rc;
 }
 
 /* Reads the whole row as it is now and writes it back without the dead parts, with the guard held
  * exclusively (invariant 3). */
 static int clean_row(struct pass *p, struct slice key, struct err *e) {
-    const struct kv_ops *ops = p->eng->kv->ops;
+    const struct kv_ops *ops = p->own->kv->ops;
     uint64_t hash = murmur3_hash(key);
     struct kv_value value;
     if (!take_exclusive(p, hash)) {
@@ -157,19 +128,19 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
         return 0;
     }
     struct engi_purged purged = {.empty = true, .newest_ts = ENG_NO_TS};
-    int rc = ops->get(p->eng->kv, ENG_TIER_ANY, key, &value, e);
+    int rc = ops->get(p->own->kv, ENG_TIER_ANY, key, &value, e);
     if (rc > 0) {
         p->value.n = 0;
         rc = engi_purge_row(&p->limits, value.bytes, &p->value, &purged)
                  ? err_set(e, ERR_SERVER, "a stored row is damaged")
                  : 0;
         struct slice left = buf_slice(&p->value);
-        if (!rc && purged.dropped) engi_row_cache_evict(p->eng, hash, key);
+        if (!rc && purged.dropped) engi_row_cache_evict(p->own, hash, key);
         if (!rc && purged.dropped) rc = write_one(p, key, purged.empty ? NULL : &left, e);
-        if (!rc && purged.expired) engi_tell_expiry(p->eng, key, value.bytes, p->limits.covered_ts);
-        ops->release(p->eng->kv, &value);
+        if (!rc && purged.expired) engi_tell_expiry(p->own->eng, key, value.bytes, p->limits.covered_ts);
+        ops->release(p->own->kv, &value);
     }
-    engi_guard_release(&p->eng->guards, hash);
+    engi_guard_release(&p->own->guards, hash);
     note_left(p, &purged);
     return rc;
 }
@@ -181,15 +152,15 @@ static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
     p->value.n = 0;
     if (engi_purge_row(&p->limits, p->it->value, &p->value, &purged))
         return err_set(e, ERR_SERVER, "a stored row is damaged");
-    if (purged.newest_ts >= p->eng->newest.opened) { /* an earlier run wrote it, perhaps far ahead of the clock */
+    if (purged.newest_ts >= p->own->newest.opened) { /* an earlier run wrote it, perhaps far ahead of the clock */
         uint64_t hash = murmur3_hash(p->it->key);
-        engi_guard_share(&p->eng->guards, hash);
-        engi_guard_raise(&p->eng->guards, hash, purged.newest_ts);
-        engi_guard_leave(&p->eng->guards, hash);
+        engi_guard_share(&p->own->guards, hash);
+        engi_guard_raise(&p->own->guards, hash, purged.newest_ts);
+        engi_guard_leave(&p->own->guards, hash);
     }
     if (!purged.dropped) note_left(p, &purged);
     else if (clean_row(p, p->it->key, e)) return -1;
-    return keep_pace(p);
+    return visited(p);
 }
 
 static int covered_at(struct pass *p, int64_t *ts, struct err *e) {
@@ -225,19 +196,19 @@ static int visit_rows(struct pass *p, struct err *e) {
 
 /* Removes the deletion's record, unless it has changed since the rows below it were checked. */
 static int remove_same(struct pass *p, struct err *e) {
-    const struct kv_ops *ops = p->eng->kv->ops;
+    const struct kv_ops *ops = p->own->kv->ops;
     struct kv_value value;
-    int got = ops->get(p->eng->kv, ENG_TIER_ANY, p->it->key, &value, e);
+    int got = ops->get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
     if (got <= 0) return got;
     bool same = slice_eq(value.bytes, p->it->value);
-    ops->release(p->eng->kv, &value);
+    ops->release(p->own->kv, &value);
     if (!same) p->left[ENGI_MARK_COVER] = true;
     return same ? write_one(p, p->it->key, NULL, e) : 0;
 }
 
 /* With the lock of the writers of such a record: of fragments, or of the record's key. */
 static int remove_deletion(struct pass *p, bool range, struct err *e) {
-    struct engi_guards *guards = &p->eng->guards;
+    struct engi_guards *guards = &p->own->guards;
     uint64_t hash = murmur3_hash(p->it->key);
     if (range) engi_partition_fragment(guards, buf_slice(&p->prefix));
     else if (!take_exclusive(p, hash)) {
@@ -263,7 +234,7 @@ static int visit_deletions(struct pass *p, struct err *e) {
         bool is_old = !p->skipped && at < p->limits.before_seconds;
         if (!is_old && !swallowed) p->left[ENGI_MARK_COVER] = true;
         else if ((rc = remove_deletion(p, range, e))) return rc;
-        if ((rc = keep_pace(p))) return rc;
+        if ((rc = visited(p))) return rc;
     }
     return got < 0 ? got : 0;
 }
@@ -278,7 +249,7 @@ static int read_loose(struct pass *p, int got, struct err *e) {
         if (p->fragmented) break;
         if (!p->relieved) {
             p->relieved = true;
-            if (engi_fragment_all(p->eng, buf_slice(&p->prefix), e)) return -1;
+            if (engi_fragment_all(p->own, buf_slice(&p->prefix), e)) return -1;
             return reopen(p, e) ? -1 : AGAIN;
         }
         if (engi_tomb_read(rest_at(p), p->it->value, &tomb, e) || engi_tombs_add(&p->tombs, &tomb, e)) return -1;
@@ -344,11 +315,11 @@ static int clear_marks(struct pass *p, struct err *e) {
         bool there = engi_mark_has(marks->set, place) || engi_mark_has(marks->recorded, place);
         if (!there || p->left[m] || engi_mark_has(marks->touched, place)) continue;
         store_u32(key, ENGI_TABLE_MARKS);
-        store_u32(key + 4, p->t->id);
+        store_u32(key + 4, p->t->front.id);
         store_u16(key + 8, place);
         if (write_record(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
         engi_mark_put(marks->recorded, place, false);
-        if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->eng->heals, 1);
+        if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->own->heals, 1);
         engi_mark_put(marks->set, place, false);
     }
     return 0;
@@ -364,12 +335,12 @@ static bool is_marked(const struct pass *p) {
 }
 
 static int run_bucket(struct pass *p, struct err *e) {
-    struct engi_commit_locks *locks = &p->eng->commit_locks;
+    struct engi_commit_locks *locks = &p->own->commit_locks;
     uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
     p->lower.n = p->upper.n = 0;
-    engi_key_table(&p->lower, p->t->id);
+    engi_key_table(&p->lower, p->t->front.id);
     buf_u8(&p->lower, first);
-    engi_key_table(&p->upper, p->t->id + (first == 0xff));
+    engi_key_table(&p->upper, p->t->front.id + (first == 0xff));
     buf_u8(&p->upper, (uint8_t)(first + 1));
     if (buf_failed(&p->lower) || buf_failed(&p->upper)) return err_nomem(e);
     p->kv = (struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
@@ -379,7 +350,7 @@ static int run_bucket(struct pass *p, struct err *e) {
     engi_commit_locks_take(locks);
     for (int m = 0; m < ENGI_MARKS; m++)
         engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
-    p->ceiling = atomic_load(&p->eng->newest.ceiling);
+    p->ceiling = atomic_load(&p->own->newest.ceiling);
     engi_commit_locks_leave(locks);
     int rc = visit_bucket(p, e);
     if (p->it) p->it->ops->iter_free(p->it);
@@ -391,18 +362,21 @@ static int run_bucket(struct pass *p, struct err *e) {
     return rc;
 }
 
-/* ---- tables ---- */
+/* ---- a table ---- */
 
-/* whole: visits all marked buckets; otherwise those where reads passed many rows. */
-static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool whole, struct err *e) {
-    int64_t now = clock_wall_us(eng->clock) / 1000000;
+int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e) {
+    struct local *own = local_of(s);
+    struct local_table *t = o->front;
+    uint64_t passed = 0;
+    for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) passed |= atomic_load(&t->passed[i]);
+    if (!o->whole && !passed) return 0;
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) return err_nomem(e);
-    *p = (struct pass){.eng = eng,
+    *p = (struct pass){.own = own,
                        .t = t,
-                       .paced = paced,
+                       .o = o,
                        .limits = {.before_ts = INT64_MAX,
-                                  .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)}};
+                                  .before_seconds = engi_table_now(own, t) - atomic_load(&t->front.gc_grace)}};
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);
@@ -410,140 +384,19 @@ static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool who
     int rc = 0;
     for (uint32_t b = 0; b < ENGI_BUCKETS && !rc; b++) {
         p->bucket = (uint16_t)b;
-        bool passed = engi_mark_has(t->passed, p->bucket);
-        if (passed) engi_mark_put(t->passed, p->bucket, false);
-        if ((whole || passed) && is_marked(p)) rc = run_bucket(p, e);
+        bool was_passed = engi_mark_has(t->passed, p->bucket);
+        if (was_passed) engi_mark_put(t->passed, p->bucket, false);
+        if ((o->whole || was_passed) && is_marked(p)) rc = run_bucket(p, e);
     }
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     arena_fini(&p->tomb_arena);
     engi_window_fini(&p->window);
     free(p);
-    if (whole) atomic_store(&t->reclaimed_at, now);
-    return rc == GONE ? 0 : rc;
-}
-
-static int64_t period_of(const struct engi_table *t) {
-    int64_t period = atomic_load(&t->gc_grace) / 8;
-    return period < PASS_SECONDS_MIN ? PASS_SECONDS_MIN : period;
-}
-
-/* ---- tables of a store with several writers, which knows by itself what may be removed ---- */
-
-static int visited(void *arg) { return keep_pace(arg); }
-
-static void dropped(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
-    const struct pass *p = arg;
-    engi_count(p->eng, ENG_STAT_RECLAIMED);
-    engi_changed(p->t, engi_bucket_of_key(key));
-    if (expired) engi_tell_expiry(p->eng, key, value, covered_ts);
-}
-
-static int run_shared(struct eng *eng, struct engi_table *t, bool paced, struct err *e) {
-    struct pass p = {.eng = eng, .t = t, .paced = paced};
-    const struct store_reclaim r = {.table = t->id,
-                                    .now_seconds = clock_wall_us(eng->clock) / 1000000,
-                                    .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace),
-                                    .period_seconds = paced ? period_of(t) : 0,
-                                    .visited = visited,
-                                    .dropped = dropped,
-                                    .arg = &p};
-    int rc = eng->store.ops->reclaim(&eng->store, &r, e);
-    atomic_store(&t->reclaimed_at, r.now_seconds);
-    if (rc == -1 && paced) { /* the other tables have their turn nevertheless */
-        log_warn("the dead rows of table %u stay until the next pass: %s", t->id, e->text);
-        err_clear(e);
-        rc = 0;
-    }
-    return rc == GONE ? 0 : rc;
-}
-
-enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
-
-/* Runs the pass over one table that the engine has in memory, unless it is being freed. */
-static int run_id(struct eng *eng, uint32_t id, enum reach reach, struct err *e) {
-    struct err gone = {0};
-    struct engi_table *t = engi_table_pin(eng, id, &gone);
-    if (!t) return 0;
-    bool due = clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period_of(t);
-    bool whole = reach == EVERYTHING || (reach == WHAT_IS_DUE && due);
-    uint64_t passed = 0;
-    for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) passed |= atomic_load(&t->passed[i]);
-    int rc = 0;
-    if (eng->store.ops->reclaim) rc = whole ? run_shared(eng, t, reach == WHAT_IS_DUE, e) : 0;
-    else if (whole || passed) rc = run_table(eng, t, reach == WHAT_IS_DUE, whole, e);
-    engi_table_unpin(eng, t);
     return rc;
 }
 
-static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
-    int rc = engi_commit_check(eng, e);
-    uint32_t n;
-    engi_epoch_step(&eng->epoch);
-    bool shared = !eng_one_writer(eng); /* guards and marks cover only this process's writes */
-    if (shared && !eng->store.ops->reclaim) return rc;
-    uint32_t *ids = engi_table_ids(eng, &n);
-    if (!ids) return err_nomem(e);
-    engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);
-    for (uint32_t i = 0; i < n && !rc; i++) rc = run_id(eng, ids[i], reach, e);
-    if (!shared) eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
-    eng->reclaim.removed = 0;
-    engi_mutex_unlock(&eng->reclaim.pass, ENGI_RANK_PASS);
-    free(ids);
-    return rc;
-}
-
-static int run_now(struct eng *eng, enum reach reach, struct err *e) {
-    int rc = run_tables(eng, reach, e);
-    return rc == STOPPED ? err_set(e, ERR_SERVER, "the engine closes") : rc;
-}
-
-int eng_reclaim(struct eng *eng, struct err *e) { return run_now(eng, EVERYTHING, e); }
-
-int eng_reclaim_passed(struct eng *eng, struct err *e) { return run_now(eng, WHAT_WAS_PASSED, e); }
-
-static void *run(void *arg) {
-    struct eng *eng = arg;
-    while (!pause_for(eng, (int64_t)ROUND_SECONDS * 1000000)) {
-        struct err e;
-        err_clear(&e);
-        if (run_tables(eng, WHAT_IS_DUE, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
-    }
-    return NULL;
-}
-
-void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second) {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_mutex_init(&r->pass, NULL);
-    pthread_cond_init(&r->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    r->rows_per_second = rows_per_second;
-}
-
-void engi_reclaim_fini(struct engi_reclaim *r) {
-    pthread_mutex_destroy(&r->lock);
-    pthread_mutex_destroy(&r->pass);
-    pthread_cond_destroy(&r->wake);
-}
-
-int engi_reclaim_start(struct eng *eng, struct err *e) {
-    struct engi_reclaim *r = &eng->reclaim;
-    atomic_store(&r->stop, false);
-    if (!r->rows_per_second) return 0;
-    if (pthread_create(&r->thread, NULL, run, eng))
-        return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
-    r->running = true;
-    return 0;
-}
-
-void engi_reclaim_stop(struct eng *eng) {
-    struct engi_reclaim *r = &eng->reclaim;
-    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
-    r->stop = true;
-    pthread_cond_signal(&r->wake);
-    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
-    if (r->running) pthread_join(r->thread, NULL);
-    r->running = false;
+void local_reclaimed(struct store *s) {
+    struct local *own = local_of(s);
+    own->kv->ops->tidy(own->kv, own->removed);
+    own->removed = 0;
 }

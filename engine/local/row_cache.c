@@ -4,7 +4,7 @@
 
 #include "base/hot.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/purge.h"
 
@@ -20,21 +20,21 @@ static struct engi_cached *find_row(const struct engi_cache_bucket *b, uint64_t 
 }
 
 /* Invariant 6 (c) and (d). */
-static bool is_valid(const struct eng *eng, const struct engi_cached *row, const struct engi_cache_look *l) {
-    return row->generation == l->generation && !engi_may_be_purged(eng, l->table, row->purged_from);
+static bool is_valid(const struct local *own, const struct engi_cached *row, const struct engi_cache_look *l) {
+    return row->generation == l->generation && !engi_may_be_purged(own, l->table, row->purged_from);
 }
 
-int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a,
+int engi_row_cache_find(struct local *own, struct local_table *t, struct slice key, struct arena *a,
                         struct engi_cache_look *look, struct slice *value) {
     uint64_t hash = murmur3_hash(key);
-    struct engi_table *of = key.n <= ENGI_ROW_CACHE_KEY_MAX ? t : NULL;
-    struct engi_cache_bucket *b = engi_cache_bucket(eng->cache, hash);
-    if (!engi_cache_look_begin(look, of, &engi_guard(&eng->guards, hash)->state, hash) ||
+    struct local_table *of = key.n <= ENGI_ROW_CACHE_KEY_MAX ? t : NULL;
+    struct engi_cache_bucket *b = engi_cache_bucket(own->cache, hash);
+    if (!engi_cache_look_begin(look, of, &engi_guard(&own->guards, hash)->state, hash) ||
         engi_bucket_lacks(b, hash) || !engi_bucket_try_lock(b))
         return ENGI_ROW_CACHE_MISS;
     struct engi_cached *row = find_row(b, hash, key);
     int got = ENGI_ROW_CACHE_MISS;
-    if (row && is_valid(eng, row, look)) {
+    if (row && is_valid(own, row, look)) {
         *value = slice_of(row->kind == ENGI_CACHED_ROW ? arena_alloc(a, row->value_n) : NULL, row->value_n);
         if (value->p) memcpy((void *)(uintptr_t)value->p, row_value(row).p, value->n);
         /* without memory the read of the store reports it */
@@ -43,7 +43,7 @@ int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key,
     }
     engi_bucket_unlock(b);
     look->hit = got != ENGI_ROW_CACHE_MISS;
-    if (look->hit) engi_cache_count(eng->cache, hash, ENGI_CACHED_ROW, true);
+    if (look->hit) engi_cache_count(own->cache, hash, ENGI_CACHED_ROW, true);
     return got;
 }
 
@@ -57,47 +57,47 @@ int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key,
  * Of the operations on lock and guard, which are in one order (seq_cst), either this thread's load
  * of the lock comes first; then the other thread finds the guard taken. Or this thread finds the
  * bucket locked, or unlocked with the entry. */
-static struct engi_cache_bucket *lock_bucket(struct eng *eng, uint64_t hash, struct slice key) {
-    assert(!engi_guard_is_free(engi_guard_state(&eng->guards, hash))); /* invariant 6 (b) */
-    if (!eng->cache || key.n > ENGI_ROW_CACHE_KEY_MAX) return NULL;
-    struct engi_cache_bucket *b = engi_cache_bucket(eng->cache, hash);
+static struct engi_cache_bucket *lock_bucket(struct local *own, uint64_t hash, struct slice key) {
+    assert(!engi_guard_is_free(engi_guard_state(&own->guards, hash))); /* invariant 6 (b) */
+    if (!own->cache || key.n > ENGI_ROW_CACHE_KEY_MAX) return NULL;
+    struct engi_cache_bucket *b = engi_cache_bucket(own->cache, hash);
     if (LIKELY(engi_bucket_lacks(b, hash))) return NULL;
     engi_bucket_lock(b);
     return b;
 }
 
-void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key) {
-    struct engi_cache_bucket *b = lock_bucket(eng, hash, key);
+void engi_row_cache_evict(struct local *own, uint64_t hash, struct slice key) {
+    struct engi_cache_bucket *b = lock_bucket(own, hash, key);
     struct engi_cached *row = b ? find_row(b, hash, key) : NULL;
-    if (row) engi_bucket_remove(eng->cache, b, row);
+    if (row) engi_bucket_remove(own->cache, b, row);
     if (b) engi_bucket_unlock(b);
 }
 
-bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
-                             bool *absent, struct engi_cache_look *look) {
-    struct engi_cache_bucket *b = lock_bucket(eng, hash, key);
+bool engi_row_cache_evict_copy(struct local *own, struct local_table *t, uint64_t hash, struct slice key,
+                               struct buf *out, bool *absent, struct engi_cache_look *look) {
+    struct engi_cache_bucket *b = lock_bucket(own, hash, key);
     if (!b) return false;
-    const _Atomic uint64_t *guard = &engi_guard(&eng->guards, hash)->state;
+    const _Atomic uint64_t *guard = &engi_guard(&own->guards, hash)->state;
     uint64_t state = atomic_load_explicit(guard, memory_order_acquire);
     *look = (struct engi_cache_look){.table = t, .guard = guard, .hash = hash, .state = engi_guard_left(state)};
     if (t) look->generation = atomic_load_explicit(&t->generation, memory_order_acquire);
     struct engi_cached *row = find_row(b, hash, key);
-    bool known = row && t && engi_guard_is_alone(state) && is_valid(eng, row, look);
+    bool known = row && t && engi_guard_is_alone(state) && is_valid(own, row, look);
     if (known) {
         buf_put_slice(out, row_value(row));
         *absent = row->kind == ENGI_CACHED_NO_ROW;
     }
-    if (row) engi_bucket_remove(eng->cache, b, row);
+    if (row) engi_bucket_remove(own->cache, b, row);
     engi_bucket_unlock(b);
     return known && !buf_failed(out);
 }
 
 /* ---- inserting ---- */
 
-static void insert(struct eng *eng, const struct engi_cache_look *look, struct slice key, const struct slice *value) {
-    struct engi_cache *c = eng->cache;
+static void insert(struct local *own, const struct engi_cache_look *look, struct slice key, const struct slice *value) {
+    struct engi_cache *c = own->cache;
     int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
-    if (engi_may_be_purged(eng, look->table, from) || !engi_cache_look_holds(look)) return;
+    if (engi_may_be_purged(own, look->table, from) || !engi_cache_look_holds(look)) return;
     struct engi_cached *row = engi_cached_new(c, look, value ? ENGI_CACHED_ROW : ENGI_CACHED_NO_ROW, from,
                                               sizeof(*row) + key.n + (value ? value->n : 0));
     if (!row) return;
@@ -122,17 +122,17 @@ static void insert(struct eng *eng, const struct engi_cache_look *look, struct s
     engi_bucket_unlock(b);
 }
 
-void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key,
+void engi_row_cache_put_back(struct local *own, const struct engi_cache_look *look, struct slice key,
                                struct slice value) {
     if (value.n <= ENGI_ROW_CACHE_VALUE_MAX && !engi_table_is_changing(look->generation))
-        insert(eng, look, key, &value);
+        insert(own, look, key, &value);
 }
 
-void engi_row_cache_fill(struct eng *eng, const struct engi_cache_look *look, struct slice key,
+void engi_row_cache_fill(struct local *own, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value) {
     if (!look->table || look->hit) return;
-    engi_cache_count(eng->cache, look->hash, ENGI_CACHED_ROW, false);
+    engi_cache_count(own->cache, look->hash, ENGI_CACHED_ROW, false);
     if (look->fills && (!value || value->n <= ENGI_ROW_CACHE_VALUE_MAX) &&
-        engi_cache_is_due(eng->cache, look->hash, 0, ENG_TIER_ANY))
-        insert(eng, look, key, value);
+        engi_cache_is_due(own->cache, look->hash, 0, ENG_TIER_ANY))
+        insert(own, look, key, value);
 }

@@ -24,7 +24,9 @@
 #include "base/arena.h"
 #include "engine/local/cache.h"
 
-struct eng;
+struct local;
+
+struct own;
 
 /* Larger ones are not kept. */
 enum { ENGI_ROW_CACHE_VALUE_MAX = 4096, ENGI_ROW_CACHE_KEY_MAX = 512 };
@@ -32,11 +34,11 @@ enum { ENGI_ROW_CACHE_VALUE_MAX = 4096, ENGI_ROW_CACHE_KEY_MAX = 512 };
 enum { ENGI_ROW_CACHE_MISS = -1 };
 /* 1: *value is the row's, in the arena; 0: the store has no such row; MISS: ask the store. Any
  * thread. */
-int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a,
+int engi_row_cache_find(struct local *own, struct local_table *t, struct slice key, struct arena *a,
                         struct engi_cache_look *look, struct slice *value) MUST_CHECK;
 /* Inserts the store's answer after a miss; NULL: the store has no such row. Does nothing after a
  * hit. */
-void engi_row_cache_fill(struct eng *eng, const struct engi_cache_look *look, struct slice key,
+void engi_row_cache_fill(struct local *own, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value);
 /* Whether the row found is still the store's answer, because no write to its guard took place since
  * the look began. Then an entry of another row found meanwhile is of the same moment. */
@@ -45,12 +47,13 @@ static inline bool engi_row_cache_still(const struct engi_cache_look *look) {
 }
 
 /* Evicts the row. Called by a writer that holds the row's guard, before the store has the write. */
-void engi_row_cache_evict(struct eng *eng, uint64_t hash, struct slice key);
+void engi_row_cache_evict(struct local *own, uint64_t hash, struct slice key);
 /* Evicts the row, too. Returns true if it was cached and the caller alone holds the guard. Then the
  * store's answer until it has the write is appended to out, or *absent is set; look is for
  * engi_row_cache_put_back. */
-bool engi_row_cache_evict_copy(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
-                             bool *absent, struct engi_cache_look *look) MUST_CHECK;
+bool engi_row_cache_evict_copy(struct local *own, struct local_table *t, uint64_t hash, struct slice key,
+                               struct buf *out, bool *absent, struct engi_cache_look *look) MUST_CHECK;
 /* Called after the store has the write and the guard was left. Inserts value, which is the store's
  * new answer, if no other thread was at the guard since the eviction. */
-void engi_row_cache_put_back(struct eng *eng, const struct engi_cache_look *look, struct slice key, struct slice value);
+void engi_row_cache_put_back(struct local *own, const struct engi_cache_look *look, struct slice key,
+                             struct slice value);

@@ -10,31 +10,32 @@
 
 #include "base/log.h"
 #include "engine/local/cache.h"
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/local/local.h"
 #include "engine/local/history.h"
 #include "engine/front/lock_order.h"
-#include "engine/local/reclaim.h"
+#include "engine/front/reclaim.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/table.h"
 
-static int check_folder(const struct eng *eng, struct err *e) {
-    if (!(eng->store.ops->offers & STORE_STATES))
+static int check_folder(const struct local *own, struct err *e) {
+    if (!own)
         return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
-    return eng->kv_options.data_dir ? 0
+    return own->kv_options.data_dir ? 0
                                     : err_invalid(e, "States are saved in the data folder, and this server has none");
 }
 
 /* Saves to a temporary name first, so that a state under its own name is whole. */
 int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) {
+    struct local *own = local_if(eng);
     char path[PATH_MAX], fresh[PATH_MAX], old[PATH_MAX];
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
         return -1;
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
         snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || eng->kv->ops->save(eng->kv, fresh, e) ||
+    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || own->kv->ops->save(own->kv, fresh, e) ||
         kv_state_note(fresh, of, e))
         return -1;
     if (rename(path, old) && errno != ENOENT)
@@ -44,47 +45,59 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
 }
 
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) {
+    struct local *own = local_if(eng);
     char path[PATH_MAX];
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
         return -1;
     return kv_remove_folder(path, e);
 }
 
-static int folder_of(const struct eng *eng, const char *name, char path[PATH_MAX], struct err *e) {
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+static int folder_of(const struct local *own, const char *name, char path[PATH_MAX], struct err *e) {
+    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
         return -1;
     return access(path, F_OK) ? err_invalid(e, "There is no saved state '%s'", name) : 0;
 }
 
 int eng_state_of(const struct eng *eng, const char *name, char of[ENG_STATE_OF_MAX], struct err *e) {
+    const struct local *own = local_if(eng);
     char path[PATH_MAX];
-    return folder_of(eng, name, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
+    return folder_of(own, name, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
 }
 
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) {
+    const struct local *own = local_if(eng);
     char path[PATH_MAX];
-    struct kv_options o = eng->kv_options;
+    if (folder_of(own, name, path, e)) return NULL;
+    struct kv_options o = own->kv_options;
     o.block_cache_bytes = (size_t)8 << 20;
-    if (folder_of(eng, name, path, e)) return NULL;
     struct eng *state = calloc(1, sizeof(*state));
-    if (!state) return err_null(err_nomem(e));
-    state->store = (struct store){.ops = &engi_local_store, .front = &engi_front};
-    if ((state->kv = kv_rocksdb_view(&o, path, e))) return state;
+    struct local *of = calloc(1, sizeof(*of));
+    if (state && of) {
+        state->store = (struct store){.ops = &local_store_ops, .front = &engi_front, .own = of};
+        *of = (struct local){.eng = state, .kv = kv_rocksdb_view(&o, path, e)};
+        if (of->kv) return state;
+    } else {
+        err_nomem(e);
+    }
+    free(of);
     free(state);
     return NULL;
 }
 
 void eng_state_close(struct eng *state) {
-    state->kv->ops->close(state->kv);
+    struct local *of = local_of(&state->store);
+    of->kv->ops->close(of->kv);
+    free(of);
     free(state);
 }
 
 int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const char *of, int64_t saved_s), void *arg,
                    struct err *e) {
+    struct local *own = local_if(eng);
     char states[PATH_MAX], path[PATH_MAX], of[ENG_STATE_OF_MAX];
     struct stat st;
-    if (!eng->kv_options.data_dir) return 0;
-    if (snprintf(states, sizeof(states), "%s/states", eng->kv_options.data_dir) >= PATH_MAX)
+    if (!own || !own->kv_options.data_dir) return 0;
+    if (snprintf(states, sizeof(states), "%s/states", own->kv_options.data_dir) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     DIR *dir = opendir(states);
     int rc = 0;
@@ -99,26 +112,28 @@ int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const
 /* Pending answers may still hold iterators of the old store. */
 void eng_state_settle(struct eng *eng) {
     enum { TRIES = 100, EACH_US = 1000 };
-    for (int i = 0; eng->retired && i < TRIES && eng->retired->ops->iterators(eng->retired); i++) usleep(EACH_US);
-    if (!eng->retired || eng->retired->ops->iterators(eng->retired)) return;
-    eng->retired->ops->close(eng->retired);
-    eng->retired = NULL;
+    struct local *own = local_if(eng);
+    struct kv *kv = own ? own->retired : NULL;
+    for (int i = 0; kv && i < TRIES && kv->ops->iterators(kv); i++) usleep(EACH_US);
+    if (!kv || kv->ops->iterators(kv)) return;
+    kv->ops->close(kv);
+    own->retired = NULL;
 }
 
 /* Discards all state in memory about the old store. The write clock's counters stay, so that this
  * server's timestamps keep growing. */
-static void forget(struct eng *eng) {
-    engi_cache_clear(eng->cache);
-    engi_tables_forget(eng);
-    engi_histories_forget(&eng->histories);
-    engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
-    engi_horizon_init(&eng->write_clock.horizon, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
+static void forget(struct local *own) {
+    engi_cache_clear(own->cache);
+    engi_tables_forget(own->eng);
+    engi_histories_forget(&own->histories);
+    engi_horizon_init(&own->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
+    engi_horizon_init(&own->assigned, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
 }
 
-static struct kv *open_state(struct eng *eng, const char *name, struct err *e) {
+static struct kv *open_state(struct local *own, const char *name, struct err *e) {
     char rows[32];
-    if (kv_state_stage(eng->kv_options.data_dir, name, rows, e)) return NULL;
-    struct kv_options o = eng->kv_options;
+    if (kv_state_stage(own->kv_options.data_dir, name, rows, e)) return NULL;
+    struct kv_options o = own->kv_options;
     o.rows = rows;
     return kv_rocksdb_open(&o, e);
 }
@@ -129,32 +144,33 @@ static void must(int rc, const struct err *e) {
     if (rc) log_fatal("the store that was put back cannot be used: %s", e->text);
 }
 
-static int swap(struct eng *eng, const char *name, struct err *e) {
+static int swap(struct local *own, const char *name, struct err *e) {
     struct err why = {0};
-    engi_reclaim_stop(eng);
-    engi_commit_stop(eng);
-    struct kv *fresh = open_state(eng, name, e);
+    engi_reclaim_stop(own->eng);
+    engi_commit_stop(own->eng);
+    struct kv *fresh = open_state(own, name, e);
     if (fresh) {
-        eng->kv->ops->retire(eng->kv);
-        eng->retired = eng->kv;
-        eng->kv = fresh;
-        forget(eng);
-        must(engi_load_marks(eng, &why), &why);
+        own->kv->ops->retire(own->kv);
+        own->retired = own->kv;
+        own->kv = fresh;
+        forget(own);
+        must(engi_load_marks(own, &why), &why);
     }
-    must(engi_commit_start(eng, &why), &why);
-    must(engi_reclaim_start(eng, &why), &why);
+    must(engi_commit_start(own->eng, &why), &why);
+    must(engi_reclaim_start(own->eng, &why), &why);
     return fresh ? 0 : -1;
 }
 
 int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
-    if (check_folder(eng, e)) return -1;
+    struct local *own = local_if(eng);
+    if (check_folder(own, e)) return -1;
     eng_state_settle(eng);
-    if (eng->retired) return err_set(e, ERR_OVERLOADED, "A read of the state before is still going on; try again");
+    if (own->retired) return err_set(e, ERR_OVERLOADED, "A read of the state before is still going on; try again");
     engi_order_will_wait(ENGI_RANK_STORE, 0);
-    pthread_rwlock_wrlock(&eng->whole);
+    pthread_rwlock_wrlock(&own->whole);
     engi_order_holds(ENGI_RANK_STORE, 0);
-    int rc = swap(eng, name, e);
-    pthread_rwlock_unlock(&eng->whole);
+    int rc = swap(own, name, e);
+    pthread_rwlock_unlock(&own->whole);
     engi_order_leaves(ENGI_RANK_STORE);
     return rc;
 }

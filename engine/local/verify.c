@@ -1,4 +1,4 @@
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/rows/check.h"
 #include "engine/rows/key.h"

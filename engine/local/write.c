@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 #include "base/murmur3.h"
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/local/local.h"
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/row_cache.h"
-#include "engine/local/stripe.h"
+#include "engine/front/stripe.h"
 #include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
@@ -21,7 +21,7 @@ enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* before-images of c
 
 static const int64_t FAR_US = 3600000000;
 
-struct mark { struct engi_table *table; uint16_t place; };
+struct mark { struct local_table *table; uint16_t place; };
 
 /* The progress of one write in a commit. A commit writes in rounds: the first round writes the rows
  * that no other commit is writing at that moment. */
@@ -51,7 +51,7 @@ enum { WRITTEN_LOG = 17, WRITTEN_BITS = 1 << WRITTEN_LOG, WRITTEN_NOTED = 128 };
 
 struct batch {
     struct eng_batch base;
-    struct eng *eng;
+    struct local *own;
     struct kv_batch *kv;  /* filled by the commit */
     struct write *writes; /* of base.changes */
     size_t cap_writes;
@@ -75,12 +75,12 @@ struct batch {
 static struct batch *batch_of(struct eng_batch *b) { return (struct batch *)b; }
 
 struct eng_batch *engi_write_batch_new(struct store *s) {
-    struct eng *eng = (struct eng *)s;
+    struct local *own = local_of(s);
     struct batch *b = calloc(1, sizeof(*b));
     if (!b) return NULL;
-    b->eng = eng;
-    b->commit_lock = atomic_fetch_add(&eng->commit_locks.next, 1) % ENGI_COMMIT_LOCKS;
-    b->kv = eng->kv->ops->batch_new(eng->kv);
+    b->own = own;
+    b->commit_lock = atomic_fetch_add(&own->commit_locks.next, 1) % ENGI_COMMIT_LOCKS;
+    b->kv = own->kv->ops->batch_new(own->kv);
     if (!b->kv) {
         free(b);
         return NULL;
@@ -91,27 +91,27 @@ struct eng_batch *engi_write_batch_new(struct store *s) {
 
 /* ---- stripes of a batch: batches of other stores have none ---- */
 
-static struct batch *local_of(const struct eng_batch *b) {
+static struct batch *mine(const struct eng_batch *b) {
     return b->store->ops->commit == engi_write_commit ? (struct batch *)b : NULL;
 }
 
 void eng_batch_on_met(struct eng_batch *batch, void (*fn)(void *arg), void *arg) {
-    struct batch *b = local_of(batch);
+    struct batch *b = mine(batch);
     if (!b) return; /* its commits never answer ENG_MET */
     b->note.fn = fn;
     b->note.arg = arg;
 }
 
 int eng_batch_try_lock(struct eng_batch *batch, const struct eng_part *part) {
-    struct batch *b = local_of(batch);
-    return b ? engi_stripes_try(b->eng, &b->locked, part) : -1;
+    struct batch *b = mine(batch);
+    return b ? engi_stripes_try(b->own->eng, &b->locked, part) : -1;
 }
 void eng_batch_unlock(struct eng_batch *batch, const struct eng_part *part) {
-    struct batch *b = local_of(batch);
-    if (b) engi_stripes_give_back(b->eng, &b->locked, part);
+    struct batch *b = mine(batch);
+    if (b) engi_stripes_give_back(b->own->eng, &b->locked, part);
 }
 bool eng_batch_holds(const struct eng_batch *batch, const struct eng_part *part) {
-    const struct batch *b = local_of(batch);
+    const struct batch *b = mine(batch);
     return b && engi_stripes_have(&b->locked, part);
 }
 
@@ -121,7 +121,7 @@ static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind,
 }
 
 void eng_batch_wrote(struct eng_batch *batch, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
-    struct batch *b = local_of(batch);
+    struct batch *b = mine(batch);
     uint32_t i = written_bit(part, kind, ck);
     if (!b) return;
     if (b->n_written < WRITTEN_NOTED) b->noted[b->n_written] = (uint16_t)(i / 64);
@@ -131,7 +131,7 @@ void eng_batch_wrote(struct eng_batch *batch, const struct eng_part *part, enum 
 
 bool eng_batch_has_written(const struct eng_batch *batch, const struct eng_part *part, enum eng_row_kind kind,
                            struct slice ck) {
-    const struct batch *b = local_of(batch);
+    const struct batch *b = mine(batch);
     uint32_t i = written_bit(part, kind, ck);
     return b && b->written[i / 64] >> (i % 64) & 1;
 }
@@ -141,12 +141,12 @@ static void leave_stripes(struct batch *b) {
     if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
     else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
     b->n_written = 0;
-    engi_stripes_leave(b->eng, &b->locked);
+    engi_stripes_leave(b->own->eng, &b->locked);
 }
 
 void engi_write_batch_free(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
-    engi_guard_cancel(&b->eng->guards, &b->note);
+    engi_guard_cancel(&b->own->guards, &b->note);
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->taken_bytes);
     free(b->writes);
@@ -162,17 +162,17 @@ void engi_write_batch_done(struct eng_batch *batch) {
 }
 
 /* Records the oldest timestamp that the table was written with, for purging. */
-static void note_ts(struct engi_table *t, int64_t ts) {
+static void note_ts(struct local_table *t, int64_t ts) {
     int64_t min = ts != ENG_NO_TS ? atomic_load_explicit(&t->min_ts, memory_order_relaxed) : INT64_MIN;
     while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
 }
 
 /* Prefetches the guards and the cache bucket of the row, so that they are in
  * the processor's cache when the commit reads them. */
-static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
-    __builtin_prefetch(engi_guard(&eng->guards, hash), 1);
-    __builtin_prefetch(engi_partition_guard(&eng->guards, key), 1);
-    if (eng->cache) __builtin_prefetch(engi_cache_bucket(eng->cache, hash));
+static void fetch(struct local *own, uint64_t hash, struct slice key) {
+    __builtin_prefetch(engi_guard(&own->guards, hash), 1);
+    __builtin_prefetch(engi_partition_guard(&own->guards, key), 1);
+    if (own->cache) __builtin_prefetch(engi_cache_bucket(own->cache, hash));
 }
 
 static uint8_t marks_of(uint8_t deletes) {
@@ -189,7 +189,7 @@ int engi_write_batch_add(struct eng_batch *batch, struct err *e) {
     struct write *w = &b->writes[batch->n];
     *w = (struct write){.hash = murmur3_hash(key)};
     if (UNLIKELY(c->deletes)) w->marks = marks_of(c->deletes);
-    fetch(b->eng, w->hash, key);
+    fetch(b->own, w->hash, key);
     note_ts(c->table, c->oldest);
     return 0;
 }
@@ -202,24 +202,24 @@ static struct slice operand_of(const struct batch *b, size_t i) {
     return engi_change_value(&b->base, &b->base.changes[i]);
 }
 
-static void raise_columns(struct engi_table *t, uint32_t n) {
+static void raise_columns(struct local_table *t, uint32_t n) {
     uint32_t seen = atomic_load_explicit(&t->columns, memory_order_relaxed);
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-static int put_mark(struct batch *b, struct engi_table *table, uint16_t place) {
+static int put_mark(struct batch *b, struct local_table *table, uint16_t place) {
     uint8_t key[ENGI_MARK_RECORD];
     if (engi_array_grow((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
     b->marks[b->n_marks++] = (struct mark){.table = table, .place = place};
     store_u32(key, ENGI_TABLE_MARKS);
-    store_u32(key + 4, table->id);
+    store_u32(key + 4, table->front.id);
     store_u16(key + 8, place);
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 
 /* Notes the write's marks before the store has the write (invariant 4). */
 static int note_marks(struct batch *b, size_t i) {
-    struct engi_table *t = b->base.changes[i].table;
+    struct local_table *t = b->base.changes[i].table;
     uint16_t bucket = engi_bucket_of_key(key_of(b, i));
     for (uint32_t bits = b->writes[i].marks; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
@@ -233,47 +233,47 @@ static int note_marks(struct batch *b, size_t i) {
 /* Whether the delta, reconciled with all earlier writes of its row, gives the delta itself. The
  * check of the guard comes last, because it takes the guard exclusively. */
 static bool replaces(struct batch *b, size_t i) {
-    struct eng *eng = b->eng;
+    struct local *own = b->own;
     struct write *w = &b->writes[i];
     const struct store_change *c = &b->base.changes[i];
-    const struct engi_table *t = c->table;
+    const struct local_table *t = c->table;
     if (!c->covers_below || c->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
-    if (c->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
+    if (c->oldest < own->newest.opened || own->newest.opened == INT64_MAX) return false;
     uint16_t bucket = engi_bucket_of_key(key_of(b, i));
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_FAR, bucket))) return false;
-    w->exclusive = engi_guard_before(&eng->guards, w->hash, c->oldest) && engi_guard_upgrade(&eng->guards, w->hash);
-    return w->exclusive && engi_guard_before(&eng->guards, w->hash, c->oldest);
+    w->exclusive = engi_guard_before(&own->guards, w->hash, c->oldest) && engi_guard_upgrade(&own->guards, w->hash);
+    return w->exclusive && engi_guard_before(&own->guards, w->hash, c->oldest);
 }
 
 /* Adds the delta to the table's history as well. */
-static int remember(struct batch *b, struct engi_table *t, struct slice key, struct slice value) {
+static int remember(struct batch *b, struct local_table *t, struct slice key, struct slice value) {
     struct engi_history *h = atomic_load(&t->history);
     if (!h) return 0;
-    if (!b->now_us) b->now_us = clock_wall_us(b->eng->clock);
-    return engi_history_log(b->eng, h, b->kv, b->now_us, key, value, &b->base.value);
+    if (!b->now_us) b->now_us = clock_wall_us(b->own->eng->clock);
+    return engi_history_log(b->own, h, b->kv, b->now_us, key, value, &b->base.value);
 }
 
 static int hand_over(struct batch *b, size_t i) {
-    struct eng *eng = b->eng;
+    struct local *own = b->own;
     struct write *w = &b->writes[i];
     const struct store_change *c = &b->base.changes[i];
-    struct engi_table *t = c->table;
+    struct local_table *t = c->table;
     struct slice key = key_of(b, i), value = operand_of(b, i);
-    assert(engi_partition_is_shared(&eng->guards, key)); /* invariant 7 (a) */
-    assert(engi_is_pinned(t)); /* invariant 8 */
+    assert(engi_partition_is_shared(&own->guards, key)); /* invariant 7 (a) */
+    assert(engi_is_pinned(&t->front)); /* invariant 8 */
     bool alone = w->replaces = replaces(b, i);
     assert(!alone || w->exclusive); /* invariant 3 */
     raise_columns(t, c->columns);
-    engi_guard_raise(&eng->guards, w->hash, c->newest);
+    engi_guard_raise(&own->guards, w->hash, c->newest);
     if (UNLIKELY(w->marks) && note_marks(b, i)) return -1;
     if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value))
         return -1;
     if (c->is_range) {
-        w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
+        w->fold = engi_fold_count(&own->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
         return b->kv->ops->batch_put(b->kv, key, value); /* every write of this key has this value */
     }
-    w->fold = !alone && engi_fold_count(&eng->fold, w->hash);
+    w->fold = !alone && engi_fold_count(&own->fold, w->hash);
     ++*(alone ? &b->puts : &b->merges);
     return alone ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
@@ -283,14 +283,15 @@ struct ceilings { int64_t newest, clock; };
 /* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
  * engine/local/horizon.h. */
 static int record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
-    struct eng *eng = b->eng;
-    if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest, b->kv, newest, &to->newest)) return -1;
-    return engi_horizon_record(&eng->write_clock.horizon, b->kv, engi_write_clock_end(&eng->write_clock), &to->clock);
+    struct local *own = b->own;
+    if (newest != ENG_NO_TS && engi_horizon_record(&own->newest, b->kv, newest, &to->newest)) return -1;
+    int64_t assigned = engi_write_clock_end(&own->eng->write_clock);
+    return engi_horizon_record(&own->assigned, b->kv, assigned, &to->clock);
 }
 
 /* Whether a timestamp is so far in the future that its bucket is marked instead of the horizon
  * raised: a horizon that high would end all proofs after a restart. */
-static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
+static bool is_far(struct local *own, int64_t ts) { return ts > clock_wall_us(own->eng->clock) + FAR_US; }
 
 /* Evicts the row from the row cache, before the store has the write. */
 static void evict(struct batch *b, size_t i) {
@@ -300,11 +301,11 @@ static void evict(struct batch *b, size_t i) {
         !engi_array_grow((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken)))
         o = &b->taken[b->n_taken];
     if (UNLIKELY(!o)) {
-        engi_row_cache_evict(b->eng, w->hash, key_of(b, i));
+        engi_row_cache_evict(b->own, w->hash, key_of(b, i));
         return;
     }
     size_t at = b->taken_bytes.n;
-    if (!engi_row_cache_evict_copy(b->eng, b->base.changes[i].table, w->hash, key_of(b, i), &b->taken_bytes,
+    if (!engi_row_cache_evict_copy(b->own, b->base.changes[i].table, w->hash, key_of(b, i), &b->taken_bytes,
                                    &o->absent, &o->look))
         return;
     o->write = i;
@@ -327,17 +328,17 @@ static void put_back(struct batch *b) {
             if (eng_row_merge(before, value, merged) || buf_failed(merged)) break;
             value = buf_slice(merged);
         }
-        engi_row_cache_put_back(b->eng, &o->look, key, value);
+        engi_row_cache_put_back(b->own, &o->look, key, value);
     }
 }
 
 static int fill(struct batch *b, struct ceilings *ceilings) {
-    int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
+    int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->own->newest.ceiling);
     for (size_t i = 0; i < b->base.n; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
         int64_t ts = b->base.changes[i].newest;
-        if (UNLIKELY(ts >= ceiling) && is_far(b->eng, ts)) w->marks |= 1 << ENGI_MARK_FAR;
+        if (UNLIKELY(ts >= ceiling) && is_far(b->own, ts)) w->marks |= 1 << ENGI_MARK_FAR;
         else if (ts > newest) newest = ts;
         evict(b, i);
         if (hand_over(b, i)) return -1;
@@ -346,8 +347,8 @@ static int fill(struct batch *b, struct ceilings *ceilings) {
 }
 
 static void recorded(struct batch *b, const struct ceilings *ceilings) {
-    engi_horizon_recorded(&b->eng->newest, ceilings->newest);
-    engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
+    engi_horizon_recorded(&b->own->newest, ceilings->newest);
+    engi_horizon_recorded(&b->own->assigned, ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
 }
 
@@ -360,7 +361,7 @@ static void note_changed(struct batch *b) {
 /* Shares the guards of a group's writes: all, or none if another commit has held exclusively one
  * and wait is false. */
 static bool share_group(struct batch *b, size_t from, size_t to, bool wait) {
-    struct engi_guards *guards = &b->eng->guards;
+    struct engi_guards *guards = &b->own->guards;
     for (size_t i = from; i < to; i++) {
         if (wait) engi_guard_share(guards, b->writes[i].hash);
         else if (UNLIKELY(!engi_guard_try_share(guards, b->writes[i].hash))) {
@@ -389,7 +390,7 @@ static size_t share_guards(struct batch *b, bool wait) {
 
 /* Leaves the guards of this round's writes, and sets their step. */
 static void leave_guards(struct batch *b, enum step step) {
-    struct engi_guards *guards = &b->eng->guards;
+    struct engi_guards *guards = &b->own->guards;
     for (size_t i = 0; i < b->base.n; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
@@ -403,17 +404,17 @@ static void leave_guards(struct batch *b, enum step step) {
 }
 
 static void count(struct batch *b) {
-    atomic_fetch_add_explicit(&b->eng->commit_locks.of[b->commit_lock].puts, b->puts, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->eng->commit_locks.of[b->commit_lock].merges, b->merges, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->own->commit_locks.of[b->commit_lock].puts, b->puts, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->own->commit_locks.of[b->commit_lock].merges, b->merges, memory_order_relaxed);
 }
 
 /* Writes this round. Every row's guard is shared before the first one is held exclusively. */
 static int write_shared(struct batch *b, bool patience, struct err *e) {
-    struct eng *eng = b->eng;
+    struct local *own = b->own;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
     b->now_us = 0;
-    int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, patience, e);
+    int rc = fill(b, &ceilings) ? err_nomem(e) : own->kv->ops->write(own->kv, b->kv, patience, e);
     leave_guards(b, rc ? TO_WRITE : WRITTEN);
     if (!rc) {
         recorded(b, &ceilings);
@@ -435,7 +436,7 @@ static bool puts_off(struct batch *b) {
     int64_t now = clock_mono_us(&clock_real);
     if (!b->note.fn || (b->met_us && now - b->met_us > ENG_MET_US)) return false;
     if (!b->met_us) b->met_us = now;
-    return engi_guard_on_release(&b->eng->guards, b->met, &b->note);
+    return engi_guard_on_release(&b->own->guards, b->met, &b->note);
 }
 
 _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG_MET < (int)KV_CHANGED,
@@ -445,7 +446,7 @@ _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG
  * KV_BUSY or ENG_MET. The commit holds neither commit lock nor guard while it waits for room in the
  * store. */
 static int write_round(struct batch *b, bool patience, size_t *n, struct err *e) {
-    pthread_rwlock_t *lock = &b->eng->commit_locks.of[b->commit_lock].lock;
+    pthread_rwlock_t *lock = &b->own->commit_locks.of[b->commit_lock].lock;
     engi_order_will_wait(ENGI_RANK_COMMIT, b->commit_lock);
     pthread_rwlock_rdlock(lock);
     engi_order_holds(ENGI_RANK_COMMIT, b->commit_lock);
@@ -473,28 +474,28 @@ static void fold(struct batch *b, size_t i) {
     struct err e;
     err_clear(&e);
     if (!b->base.changes[i].is_range) {
-        if (engi_fold_row(b->eng->kv, &b->eng->guards, key, b->writes[i].hash)) engi_count(b->eng, ENG_STAT_FOLDS);
-    } else if (engi_fragment_step(b->eng, ENG_TIER_CACHE, slice_of(key.p, engi_prefix_len(key)), &e) < 0) return;
+        if (engi_fold_row(b->own->kv, &b->own->guards, key, b->writes[i].hash)) engi_count(b->own->eng, ENG_STAT_FOLDS);
+    } else if (engi_fragment_step(b->own, ENG_TIER_CACHE, slice_of(key.p, engi_prefix_len(key)), &e) < 0) return;
 }
 
 static int write_patiently(struct batch *b, struct err *e) {
-    struct eng *eng = b->eng;
+    struct local *own = b->own;
     int rc;
     while ((rc = write_all(b, true, e)) == KV_BUSY) {
         int64_t none = 0;
-        atomic_compare_exchange_strong(&eng->waiting_since_us, &none, clock_machine_us(&clock_real));
-        if (kv_wait_for_room(eng->kv, e)) return -1;
-        if ((rc = engi_commit_check(eng, e))) return rc;
+        atomic_compare_exchange_strong(&own->waiting_since_us, &none, clock_machine_us(&clock_real));
+        if (kv_wait_for_room(own->kv, e)) return -1;
+        if ((rc = engi_commit_check(own->eng, e))) return rc;
     }
-    if (!rc && atomic_load_explicit(&eng->waiting_since_us, memory_order_relaxed))
-        atomic_store(&eng->waiting_since_us, 0);
+    if (!rc && atomic_load_explicit(&own->waiting_since_us, memory_order_relaxed))
+        atomic_store(&own->waiting_since_us, 0);
     return rc;
 }
 
 int engi_write_commit(struct eng_batch *batch, bool patience, struct err *e) {
     struct batch *b = batch_of(batch);
-    struct eng *eng = b->eng;
-    int rc = engi_commit_check(eng, e);
+    struct local *own = b->own;
+    int rc = engi_commit_check(own->eng, e);
     if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
     for (size_t i = 0; !rc && i < batch->n; i++)
         if (b->writes[i].fold) fold(b, i);

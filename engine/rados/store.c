@@ -124,7 +124,7 @@ static int drop(struct store *s, uint32_t table, struct err *e) { return table_d
 static void forget(struct store *s, uint32_t table) { jobs_add_forget(rados_of(s), table); }
 
 static int reclaim(struct store *s, const struct store_reclaim *r, struct err *e) {
-    return reclaim_table(rados_of(s), r, e);
+    return r->whole ? reclaim_table(rados_of(s), r, e) : 0;
 }
 
 static void close_store(struct store *s) {

@@ -1,7 +1,7 @@
 /* After a start the recovery worker finds rows that belong to no object of the catalogue and frees
  * them, one id at a time.
  *
- * The engine refuses writes to freed ids (engine/local/table.h, invariant 8), but stores of older servers
+ * The engine refuses writes to freed ids (engine/front/table.h, invariant 8), but stores of older servers
  * may hold such rows. If a record of the catalogue cannot be read nothing is freed, because the
  * rows may belong to it.
  */

@@ -22,7 +22,7 @@ from file_faults import Disk, FaultyServer, build_library
 from tally_server import Server, eventually, let_pass
 
 ALL = os.environ.get("TALLY_ALL_FAULTS") == "1"
-PERIOD = 10  # seconds, of --durability periodic: engine/local/commit.c, README
+PERIOD = 10  # seconds, of --durability periodic: engine/front/commit.c, README
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 
 enum { THREADS = 16, ROUNDS = 20, PATIENCE_SECONDS = 60 };
 
@@ -165,16 +165,16 @@ static int setup(void **state) {
     static const char *const tables[] = {"CREATE TABLE k.t (p int PRIMARY KEY, v int, w int)",
                                          "CREATE TABLE k.n (p int PRIMARY KEY, c counter)", NULL};
     struct harness *h = harness_new(MODE_CASSANDRA, tables);
-    slow.real = h->eng->kv->ops;
+    slow.real = local_of(&h->eng->store)->kv->ops;
     slow.ops = *slow.real;
     slow.ops.write = slow_write;
-    h->eng->kv->ops = &slow.ops;
+    local_of(&h->eng->store)->kv->ops = &slow.ops;
     *state = h;
     return 0;
 }
 
 static int teardown(void **state) {
-    ((struct harness *)*state)->eng->kv->ops = slow.real;
+    local_of(&((struct harness *)*state)->eng->store)->kv->ops = slow.real;
     return harness_teardown(state);
 }
 
@@ -222,7 +222,10 @@ static bool waits_for_a_stripe(void *arg) {
     return any;
 }
 
-static bool waits_for_a_guard(void *arg) { return atomic_load(&((struct eng *)arg)->guards.waiting) > 0; }
+static bool waits_for_a_guard(void *arg) {
+    const struct eng *eng = arg;
+    return atomic_load(&local_of(&eng->store)->guards.waiting) > 0;
+}
 
 /* The first one's write is in the store; the second one must wait for it, and is counted. */
 static void check_wait(struct harness *h, const char *first, const char *second, bool (*waits)(void *),

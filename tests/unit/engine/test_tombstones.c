@@ -9,7 +9,7 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/fragment.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
@@ -22,6 +22,8 @@ struct world {
     struct arena arena;
     struct err e;
 };
+
+static struct local *own(const struct world *w) { return local_of(&w->eng->store); }
 
 static int setup(void **state) {
     struct world *w = calloc(1, sizeof(*w));
@@ -157,9 +159,9 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
     struct buf prefix;
     buf_init(&prefix, 0);
     engi_key_prefix(&prefix, &part);
-    engi_partition_fragment(&w->eng->guards, buf_slice(&prefix));
+    engi_partition_fragment(&own(w)->guards, buf_slice(&prefix));
     commit(w);
-    engi_partition_end_fragment(&w->eng->guards, buf_slice(&prefix));
+    engi_partition_end_fragment(&own(w)->guards, buf_slice(&prefix));
     buf_fini(&prefix);
     assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), ENG_INCOMPLETE);
     assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), ENG_INCOMPLETE);
@@ -205,9 +207,9 @@ static void put_old_range(struct world *w, const char *pk, const char *from, con
     buf_u8(&key, false);
     buf_put_str(&key, to);
     engi_tomb_value(&value, &tomb, false);
-    struct kv_batch *b = w->eng->kv->ops->batch_new(w->eng->kv);
+    struct kv_batch *b = own(w)->kv->ops->batch_new(own(w)->kv);
     assert_int_equal(b->ops->batch_merge(b, buf_slice(&key), buf_slice(&value)), 0);
-    assert_int_equal(w->eng->kv->ops->write(w->eng->kv, b, false, &w->e), 0);
+    assert_int_equal(own(w)->kv->ops->write(own(w)->kv, b, false, &w->e), 0);
     b->ops->batch_free(b);
     buf_fini(&key);
     buf_fini(&value);
@@ -232,7 +234,7 @@ static void test_range_deletions_of_an_older_version_are_read_and_settled(void *
         struct buf prefix;
         buf_init(&prefix, 0);
         engi_key_prefix(&prefix, &part);
-        assert_int_equal(engi_fragment_all(w->eng, buf_slice(&prefix), &w->e), 0);
+        assert_int_equal(engi_fragment_all(own(w), buf_slice(&prefix), &w->e), 0);
         buf_fini(&prefix);
     }
 }
@@ -317,7 +319,7 @@ static void test_markers_are_counted_alike_loose_and_settled(void **state) {
                 check_markers(w, "markers", &p, from, to, reverse);
                 check_markers(w, "markers", &p, 0, LETTERS, reverse);
             }
-            if (round % 5 == 0) assert_int_equal(engi_fragment_all(w->eng, buf_slice(&prefix), &w->e), 0);
+            if (round % 5 == 0) assert_int_equal(engi_fragment_all(own(w), buf_slice(&prefix), &w->e), 0);
         }
     }
     buf_fini(&prefix);

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "harness.h"
 
 enum { CLIENTS = 4, MB = 1 << 20, SOON_US = 100, LATER_US = 50000, LONG_US = 5000 };
@@ -46,11 +46,11 @@ static void open_world(struct world *w) {
     harness_open(&w->h, MB, 64 * MB);
     struct eng *eng = w->h.options.eng;
     pthread_mutex_lock(&eng->commit.turn); /* so that the commit thread is not in the store */
-    disk.ops = *eng->kv->ops;
+    disk.ops = *local_of(&eng->store)->kv->ops;
     disk.ops.sync = sync_counted;
     disk.loop = pthread_self();
     atomic_store(&disk.fails, false);
-    eng->kv->ops = &disk.ops;
+    local_of(&eng->store)->kv->ops = &disk.ops;
     eng->durability = ENG_FSYNC;
     pthread_mutex_unlock(&eng->commit.turn);
     eng_on_durable(eng, on_durable, w->h.loop.durability);

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 
@@ -133,7 +133,7 @@ static int keys_in(struct world *w, uint32_t storage) {
     int n = 0;
     store_u32(from, storage);
     store_u32(to, storage + 1);
-    must(w, kv_scan(w->eng->kv, NULL, slice_of(from, 4), slice_of(to, 4), count_key, &n, &w->err));
+    must(w, kv_scan(local_of(&w->eng->store)->kv, NULL, slice_of(from, 4), slice_of(to, 4), count_key, &n, &w->err));
     return n;
 }
 

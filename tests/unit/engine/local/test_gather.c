@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 
 enum { CLIENTS = 8, SYNC_US = 1000, WRITES = 4000 };
 
@@ -149,10 +149,10 @@ static uint64_t syncs_of_threads(void) {
     struct err e = {0};
     struct eng *eng = eng_open(&(struct eng_options){.clock = &clock_real}, &e);
     assert_non_null(eng);
-    const struct kv_ops *ops = eng->kv->ops;
+    const struct kv_ops *ops = local_of(&eng->store)->kv->ops;
     struct kv_ops slow = *ops;
     slow.sync = sync_slowly;
-    eng->kv->ops = &slow;
+    local_of(&eng->store)->kv->ops = &slow;
     pthread_t threads[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) assert_int_equal(pthread_create(&threads[i], NULL, write_and_wait, eng), 0);
     for (int i = 0; i < CLIENTS; i++) pthread_join(threads[i], NULL);

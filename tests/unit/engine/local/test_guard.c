@@ -9,7 +9,7 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/rows/key.h"
 
 static int setup(void **state) {
@@ -96,6 +96,8 @@ struct world {
     _Atomic int rc; /* of the commit; 1: it is under way */
     struct err e;
 };
+
+static struct local *own(const struct world *w) { return local_of(&w->eng->store); }
 
 static int setup_engine(void **state) {
     struct world *w = calloc(1, sizeof(*w));
@@ -188,7 +190,7 @@ static void *hold(void *arg) {
 static void other_takes(struct world *w, const char *ck) {
     sem_init(&other.taken, 0, 0);
     sem_init(&other.done, 0, 0);
-    other.guards = &w->eng->guards;
+    other.guards = &own(w)->guards;
     other.hash = hash_of(ck);
     assert_int_equal(pthread_create(&other.thread, NULL, hold, NULL), 0);
     sem_wait(&other.taken);
@@ -209,7 +211,7 @@ static void test_a_commit_writes_what_is_free_before_it_waits(void **state) {
     add_three_statements(w);
     w->rc = 1;
     assert_int_equal(pthread_create(&thread, NULL, commit, w), 0);
-    while (!is_there(w, "a") || !is_there(w, "d") || !atomic_load(&w->eng->guards.waiting)) usleep(100);
+    while (!is_there(w, "a") || !is_there(w, "d") || !atomic_load(&own(w)->guards.waiting)) usleep(100);
     assert_true(w->rc == 1 && !is_there(w, "b") && !is_there(w, "c"));
     other_releases();
     pthread_join(thread, NULL);
@@ -219,8 +221,8 @@ static void test_a_commit_writes_what_is_free_before_it_waits(void **state) {
     assert_int_equal(eng_stat(w->eng, ENG_STAT_PUTS), 4);
     for (const char *ck = "abcd"; *ck; ck++) { /* nothing is left claimed or shared */
         uint64_t hash = hash_of((char[2]){*ck});
-        assert_true(engi_guard_try_exclusive(&w->eng->guards, hash));
-        engi_guard_release(&w->eng->guards, hash);
+        assert_true(engi_guard_try_exclusive(&own(w)->guards, hash));
+        engi_guard_release(&own(w)->guards, hash);
     }
 }
 
@@ -254,12 +256,12 @@ static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(voi
     assert_int_equal(eng_stat(w->eng, ENG_STAT_GUARD_WAITS), 0);
     assert_int_equal(eng_stat(w->eng, ENG_STAT_PUTS) + eng_stat(w->eng, ENG_STAT_MERGES), 5); /* each once */
     assert_int_equal(told, 1);
-    assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
+    assert_int_equal(atomic_load(&own(w)->guards.waiting), 0);
 }
 
 static void *end_claim_when_one_waits(void *arg) {
     struct world *w = arg;
-    while (!atomic_load(&w->eng->guards.waiting)) usleep(100);
+    while (!atomic_load(&own(w)->guards.waiting)) usleep(100);
     other_releases();
     return NULL;
 }
@@ -294,7 +296,7 @@ static void test_a_batch_that_is_gone_is_not_told(void **state) {
     eng_batch_free(b);
     other_releases();
     assert_int_equal(told, 0);
-    assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
+    assert_int_equal(atomic_load(&own(w)->guards.waiting), 0);
 }
 
 /* ---- guards of partitions ---- */

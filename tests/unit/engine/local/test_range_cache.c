@@ -11,11 +11,13 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "tests/unit/engine/local/harness.h"
+
+static struct local *own(const struct world *w) { return local_of(&w->eng->store); }
 
 enum { ROWS = 20 };
 
@@ -117,12 +119,12 @@ static const char *read_slice(struct world *w, const struct ask *a) {
 
 /* The same from the store alone; the cost stays that of the read before. */
 static void assert_is_the_stores(struct world *w, const struct ask *a) {
-    struct engi_cache *cache = w->eng->cache;
+    struct engi_cache *cache = own(w)->cache;
     char *seen = strdup(read_slice(w, a));
     struct op_cost cost = w->cost;
-    w->eng->cache = NULL;
+    own(w)->cache = NULL;
     const char *stored = read_slice(w, a);
-    w->eng->cache = cache;
+    own(w)->cache = cache;
     assert_string_equal(seen, stored);
     assert_memory_equal(&cost, &w->cost, sizeof(cost));
     free(seen);
@@ -296,7 +298,7 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     assert_false(is_hit(w, &all_of_p));
     w->clock.seconds += GC_GRACE + 10;
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
-    assert_false(engi_table_deleted(w->eng, TABLE, part.token));
+    assert_false(engi_deleted(local_table(own(w), TABLE), part.token));
     assert_string_equal(all(w), "z=other ");
     warm(w);
     assert_string_equal(all(w), "z=other ");
@@ -436,14 +438,14 @@ static void test_nothing_is_noted_while_somebody_writes(void **state) {
     buf_init(&key, 0);
     engi_key_prefix(&key, &part);
     put_rows(w, "p", 4);
-    engi_partition_share(&w->eng->guards, buf_slice(&key));
+    engi_partition_share(&own(w)->guards, buf_slice(&key));
     for (int i = 0; i < 5; i++) assert_false(is_hit(w, &all_of_p));
     assert_int_equal(runs(w), 0);
-    engi_partition_leave(&w->eng->guards, buf_slice(&key));
+    engi_partition_leave(&own(w)->guards, buf_slice(&key));
     warm(w);
-    engi_partition_share(&w->eng->guards, buf_slice(&key));
+    engi_partition_share(&own(w)->guards, buf_slice(&key));
     assert_false(is_hit(w, &all_of_p));
-    engi_partition_leave(&w->eng->guards, buf_slice(&key));
+    engi_partition_leave(&own(w)->guards, buf_slice(&key));
     buf_fini(&key);
 }
 
@@ -460,11 +462,11 @@ static void test_so_many_are_noted_at_a_time(void **state) {
         waiting[i] = open_scan(w, &all_of_p);
         assert_int_equal(take(w, waiting[i], 1), 1);
     }
-    assert_int_equal(atomic_load(&w->eng->cache->drafts), ENGI_RANGE_DRAFTS);
+    assert_int_equal(atomic_load(&own(w)->cache->drafts), ENGI_RANGE_DRAFTS);
     for (int i = 0; i < 5; i++) assert_false(is_hit(w, &other));
-    assert_int_equal(atomic_load(&w->eng->cache->drafts), ENGI_RANGE_DRAFTS);
+    assert_int_equal(atomic_load(&own(w)->cache->drafts), ENGI_RANGE_DRAFTS);
     for (size_t i = 0; i < ARRAY_LEN(waiting); i++) eng_scan_close(waiting[i]);
-    assert_int_equal(atomic_load(&w->eng->cache->drafts), 0);
+    assert_int_equal(atomic_load(&own(w)->cache->drafts), 0);
     warm_at(w, &other);
 }
 

@@ -10,11 +10,13 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
+#include "engine/local/local.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "tests/unit/engine/local/harness.h"
+
+static struct local *own(const struct world *w) { return local_of(&w->eng->store); }
 
 static void put_at(struct world *w, uint32_t table, enum eng_row_kind kind, const char *ck, struct slice value,
                    int64_t ts) {
@@ -109,7 +111,7 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     commit(w);
     w->clock.seconds += GC_GRACE + 10;
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
-    assert_false(engi_table_deleted(w->eng, TABLE, part.token)); /* plain gets again */
+    assert_false(engi_deleted(local_table(own(w), TABLE), part.token)); /* plain gets again */
     assert_string_equal(get(w, "a"), "-");
     uint64_t before = hits(w);
     assert_string_equal(get(w, "z"), "other");
@@ -294,7 +296,7 @@ static void is_as_stored(struct world *w, const char *ck) {
     int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &row, &cost,
                           &w->e);
     assert_int_equal(hits(w), before + 1);
-    engi_cache_clear(w->eng->cache);
+    engi_cache_clear(own(w)->cache);
     assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &stored,
                                  &of_store, &w->e),
                      got);
@@ -401,8 +403,8 @@ enum meanwhile { NOTHING, ANOTHER_BEFORE, ANOTHER_AFTER, TABLE_CHANGED, MEANWHIL
 static void test_who_was_not_alone_brings_nothing_back(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
-    struct engi_guards *slots = &w->eng->guards;
-    struct engi_table *t = engi_table(w->eng, TABLE);
+    struct engi_guards *slots = &own(w)->guards;
+    struct local_table *t = local_table(own(w), TABLE);
     struct engi_cache_look look;
     struct buf key, out;
     buf_init(&key, 0);
@@ -416,7 +418,7 @@ static void test_who_was_not_alone_brings_nothing_back(void **state) {
         out.n = 0;
         assert_true(engi_guard_try_share(slots, hash));
         if (m == ANOTHER_BEFORE) assert_true(engi_guard_try_share(slots, hash));
-        assert_int_equal(engi_row_cache_evict_copy(w->eng, t, hash, buf_slice(&key), &out, &absent, &look), alone);
+        assert_int_equal(engi_row_cache_evict_copy(own(w), t, hash, buf_slice(&key), &out, &absent, &look), alone);
         if (m == ANOTHER_BEFORE) engi_guard_leave(slots, hash);
         if (m == ANOTHER_AFTER) assert_true(engi_guard_try_share(slots, hash));
         engi_guard_leave(slots, hash);
@@ -425,7 +427,7 @@ static void test_who_was_not_alone_brings_nothing_back(void **state) {
             engi_table_change_begin(t);
             engi_table_change_end(t);
         }
-        if (alone) engi_row_cache_put_back(w->eng, &look, buf_slice(&key), buf_slice(&out));
+        if (alone) engi_row_cache_put_back(own(w), &look, buf_slice(&key), buf_slice(&out));
         uint64_t before = hits(w);
         assert_string_equal(get(w, "a"), "one");
         assert_int_equal(hits(w), before + (m == NOTHING));

@@ -1,6 +1,6 @@
 /* Named records: the catalogue's. */
-#include "engine/local/commit.h"
-#include "engine/local/eng.h"
+#include "engine/front/commit.h"
+#include "engine/front/eng.h"
 #include "engine/front/lock_order.h"
 
 int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) {

@@ -1,9 +1,9 @@
-#include "engine/local/stripe.h"
+#include "engine/front/stripe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/local/eng.h"
+#include "engine/front/eng.h"
 #include "engine/front/lock_order.h"
 #include "engine/rows/key.h"
 #include "engine/rows/walk.h"

@@ -1,4 +1,4 @@
-/* The commit thread, for the rest of engine/local (commit.c). */
+/* The commit thread, for the rest of engine/ (commit.c). */
 #pragma once
 
 #include "base/err.h"

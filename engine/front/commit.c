@@ -8,14 +8,14 @@
  * every write that has a sequence when a sync begins is in the log it syncs. After a failed sync no
  * write is acknowledged or taken until the store has put everything on disk another way.
  */
-#include "engine/local/commit.h"
+#include "engine/front/commit.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
-#include "engine/local/eng.h"
+#include "engine/front/eng.h"
 #include "engine/front/lock_order.h"
 
 enum { PERIOD_US = 10000000, IDLE_US = 1000000 };
@@ -291,12 +291,8 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
 }
 
 bool eng_ready(struct eng *eng, char *why, size_t size) {
-    enum { STALLED_US = 10000000 };
-    int64_t since = atomic_load(&eng->waiting_since_us);
     snprintf(why, size, "storage failed: the log cannot be synced");
     if (eng_failed(eng)) return false;
-    snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
-    if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
     return !eng->store.ops->ailing || !eng->store.ops->ailing(&eng->store, why, size);
 }
 

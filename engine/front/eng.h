@@ -1,26 +1,20 @@
-/* The engine's inside: the store, the tables' states, the stripe locks, the commit thread. Private
- * to engine/. */
+/* An engine, whatever its store: the tables that it knows, the stripe locks, the commit thread, the
+ * reclaimer, the write clock. What a store keeps in memory is behind store.own. Private to engine/. */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/kv.h"
 #include "engine/front/epoch.h"
-#include "engine/local/fold.h"
 #include "engine/front/gather.h"
-#include "engine/local/guard.h"
-#include "engine/local/marks.h"
-#include "engine/local/horizon.h"
+#include "engine/front/write_clock.h"
 #include "engine/store.h"
 
 /* Parts of struct eng. The header that each comment names declares the functions. */
 
-struct engi_cache;
-struct engi_history;
 struct engi_table;
 
-/* engine/local/table.h */
+/* engine/front/table.h */
 enum { ENGI_TABLE_PLACES = 4096, ENGI_FREED_BLOCKS = 16384 };
 
 struct engi_tables {
@@ -30,7 +24,7 @@ struct engi_tables {
     _Atomic uint32_t n;
 };
 
-/* engine/local/stripe.h */
+/* engine/front/stripe.h */
 enum { ENGI_STRIPES = 1024 };
 
 struct engi_stripe {
@@ -42,26 +36,18 @@ struct engi_stripe {
     bool ballots_lost;           /* there was no memory for one of them */
 };
 
-/* engine/local/reclaim.h */
+/* engine/front/reclaim.h */
 struct engi_reclaim {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_mutex_t pass; /* held during a pass */
-    uint64_t removed;     /* records removed in this pass; guarded by pass */
     bool running;
     _Atomic bool stop;
     uint32_t rows_per_second; /* 0: no thread */
 };
 
-/* engine/local/history.h */
-struct engi_histories {
-    pthread_mutex_t lock;
-    struct engi_history *first;
-    _Atomic uint64_t serial;    /* unique among the log records of a moment, also across restarts */
-};
-
-/* engine/local/commit.c */
+/* engine/front/commit.c */
 enum { ENGI_CALLBACKS_MAX = 64 };
 
 struct engi_commit {
@@ -84,29 +70,16 @@ struct engi_commit {
 
 struct eng {
     struct store store;
-    struct kv *kv; /* the local store's; NULL: the engine has another store */
-    pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
-    struct kv_options kv_options;
-    struct kv *retired; /* closed when its last iterator is gone */
     enum eng_durability durability;
-    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
     struct clock *clock;
     struct engi_commit commit;
-    struct engi_fold fold;
-    struct engi_guards guards;
-    struct engi_cache *cache; /* of rows and ranges; NULL: none */
-    struct engi_horizon newest; /* of the timestamps of all rows */
-    struct engi_commit_locks commit_locks;
     struct engi_reclaim reclaim;
-    _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
     _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
     struct engi_write_clock write_clock;
-    struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];
     pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
     eng_expiry_fn expiry;        /* NULL: not set */
     void *expiry_arg;
-    pthread_mutex_t named_lock;  /* held while named records are written: invariant 11 */
     pthread_mutex_t notice_lock; /* of watchers; held while they are called, and no other lock is taken under it */
     struct { eng_notice_fn fn; void *arg; } watchers[ENG_WATCHERS_MAX]; /* fn NULL: free */
     bool watches; /* the store tells of changes */
@@ -118,18 +91,12 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) {
     atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
 }
 
-/* The functions of the local store, and those of the front of every engine (engine/local/front.c). */
-extern const struct store_ops engi_local_store;
+/* An engine without a store, whose ops and own the store's opening sets; then engi_start starts its
+ * threads. eng_close ends either. */
+struct eng *engi_new(const struct eng_options *o, struct err *e) MUST_CHECK;
+int engi_start(struct eng *eng, struct err *e) MUST_CHECK;
+
 extern const struct store_front engi_front;
 
-int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
-/* eng_ingest from a snapshot of the store; NULL: the present content. */
-int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
-                   struct err *e) MUST_CHECK;
 /* Calls eng->expiry for a row whose expired data is removed. */
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
-
-/* For the store's compactions. */
-enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
-int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);
-

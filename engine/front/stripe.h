@@ -19,7 +19,7 @@
 
 #include "base/compiler.h"
 #include "base/slice.h"
-#include "engine/local/eng.h"
+#include "engine/front/eng.h"
 
 #define ENGI_STRIPE_OF_BATCH ((pthread_t)(-1))
 

@@ -1,0 +1,108 @@
+/* An engine as a whole, the same for every store: its begin and end, and what it offers to its store
+ * (struct store_front of engine/store.h): views and pins of tables, ballots of locked partitions,
+ * sequences. */
+#include <stdlib.h>
+
+#include "engine/front/commit.h"
+#include "engine/front/eng.h"
+#include "engine/front/reclaim.h"
+#include "engine/front/stripe.h"
+#include "engine/front/table.h"
+
+static struct eng *eng_of(struct store *s) { return (struct eng *)s; }
+
+static void begin(struct store *s, uint32_t table, struct store_view *view) {
+    struct eng *eng = eng_of(s);
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    view->section = (uint64_t)section.stripe << 32 | section.phase;
+    view->table = t;
+    view->dropped = engi_dropped_of(t);
+    view->gone = UNLIKELY(!t) && engi_table_was_freed(eng, table);
+}
+
+static void end(struct store *s, const struct store_view *view) {
+    struct engi_section section = {.stripe = (uint32_t)(view->section >> 32), .phase = (uint32_t)view->section};
+    engi_leave(&eng_of(s)->epoch, section);
+}
+
+static void *pin(struct store *s, uint32_t table, struct err *e) { return engi_table_pin(eng_of(s), table, e); }
+static void unpin(struct store *s, void *table) { engi_table_unpin(eng_of(s), table); }
+static uint64_t written(struct store *s) { return engi_commit_next_seq(eng_of(s)); }
+
+const struct store_front engi_front = {
+    .begin = begin,
+    .end = end,
+    .pin = pin,
+    .unpin = unpin,
+    .ballot = engi_ballot,
+    .ballot_moved = engi_ballot_moved,
+    .written = written,
+};
+
+/* ---- begin and end ---- */
+
+struct eng *engi_new(const struct eng_options *o, struct err *e) {
+    struct eng *eng = calloc(1, sizeof(*eng));
+    if (!eng) return err_nomem(e), NULL;
+    eng->store.front = &engi_front;
+    eng->durability = o->durability;
+    eng->clock = o->clock ? o->clock : &clock_real;
+    engi_stripes_init(eng->stripes);
+    engi_epoch_init(&eng->epoch);
+    engi_tables_init(&eng->tables);
+    engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
+    pthread_mutex_init(&eng->expiry_lock, NULL);
+    pthread_mutex_init(&eng->notice_lock, NULL);
+    return eng;
+}
+
+int engi_start(struct eng *eng, struct err *e) {
+    return engi_commit_start(eng, e) || engi_reclaim_start(eng, e) ? -1 : 0;
+}
+
+void eng_close(struct eng *eng) {
+    engi_reclaim_stop(eng);
+    if (eng->commit.running) engi_commit_stop(eng);
+    if (eng->store.ops) eng->store.ops->close(&eng->store);
+    eng->store.ops = NULL;
+    engi_reclaim_fini(&eng->reclaim);
+    pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->notice_lock);
+    engi_tables_fini(eng);
+    engi_epoch_fini(&eng->epoch);
+    engi_stripes_fini(eng->stripes);
+    free(eng);
+}
+
+/* ---- what it tells of its store ---- */
+
+uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
+    uint64_t n = atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
+    if (stat == ENG_STAT_TABLES) n += atomic_load_explicit(&eng->tables.n, memory_order_relaxed);
+    return eng->store.ops->stat ? n + eng->store.ops->stat(&eng->store, stat) : n;
+}
+
+bool eng_store_figures(const struct eng *eng, struct eng_store_figures *out) {
+    if (!eng->store.ops->figures) return false;
+    eng->store.ops->figures(&eng->store, out);
+    return true;
+}
+
+int64_t eng_write_us(struct eng *eng, int64_t now_us) { return engi_write_clock_us(&eng->write_clock, now_us); }
+
+int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
+    return engi_write_clock_ticks(&eng->write_clock, now_us, n);
+}
+
+bool eng_one_writer(const struct eng *eng) { return eng->store.ops->offers & STORE_ONE_WRITER; }
+bool eng_is_remote(const struct eng *eng) { return eng->store.ops->offers & STORE_REMOTE; }
+
+int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    if (!eng->store.ops->backup) return err_invalid(e, "Backups of a Ceph cluster are made with Ceph's own means");
+    return eng->store.ops->backup(&eng->store, folder, keep, out, e);
+}
+
+int eng_compact(struct eng *eng, struct err *e) {
+    return eng->store.ops->compact ? eng->store.ops->compact(&eng->store, e) : 0;
+}

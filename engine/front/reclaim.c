@@ -1,0 +1,164 @@
+#include "engine/front/reclaim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "engine/front/commit.h"
+#include "engine/front/lock_order.h"
+#include "engine/front/table.h"
+
+enum { KEYS_PER_PAUSE = 256, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
+
+/* Results beside 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
+enum { STOPPED = 2, GONE = 3 };
+
+/* Of a pass over the whole table, at the pace, or over the parts where reads passed much. */
+enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
+
+struct pass {
+    struct eng *eng;
+    struct engi_table *t; /* pinned: invariant 8 */
+    bool paced;
+    uint32_t since_pause; /* keys */
+};
+
+/* ---- the pace ---- */
+
+/* STOPPED: the engine closes. */
+static int pause_for(struct eng *eng, int64_t us) {
+    struct engi_reclaim *r = &eng->reclaim;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
+    until.tv_sec += us / 1000000 + ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
+    while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT) {}
+    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
+    return r->stop ? STOPPED : 0;
+}
+
+static int visited(void *arg) {
+    struct pass *p = arg;
+    if (engi_is_closed(p->t)) return GONE;
+    if (++p->since_pause < KEYS_PER_PAUSE) return 0;
+    p->since_pause = 0;
+    if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
+    return p->paced ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / p->eng->reclaim.rows_per_second) : 0;
+}
+
+/* ---- tables ---- */
+
+static void dropped(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired) {
+    const struct pass *p = arg;
+    engi_count(p->eng, ENG_STAT_RECLAIMED);
+    if (expired) engi_tell_expiry(p->eng, key, value, covered_ts);
+}
+
+static int64_t period_of(const struct engi_table *t) {
+    int64_t period = atomic_load(&t->gc_grace) / 8;
+    return period < PASS_SECONDS_MIN ? PASS_SECONDS_MIN : period;
+}
+
+/* Runs the pass over one table that the engine has in memory, unless it is being freed. */
+static int run_table(struct eng *eng, uint32_t id, enum reach reach, struct err *e) {
+    struct err gone = {0};
+    struct engi_table *t = engi_table_pin(eng, id, &gone);
+    if (!t) return 0;
+    bool paced = reach == WHAT_IS_DUE;
+    int64_t now = clock_wall_us(eng->clock) / 1000000;
+    bool whole = reach == EVERYTHING || (paced && now - atomic_load(&t->reclaimed_at) >= period_of(t));
+    struct pass p = {.eng = eng, .t = t, .paced = paced};
+    const struct store_reclaim r = {.table = id,
+                                    .front = t,
+                                    .whole = whole,
+                                    .now_seconds = now,
+                                    .before_seconds = now - atomic_load(&t->gc_grace),
+                                    .period_seconds = paced ? period_of(t) : 0,
+                                    .visited = visited,
+                                    .dropped = dropped,
+                                    .arg = &p};
+    int rc = eng->store.ops->reclaim(&eng->store, &r, e);
+    if (whole) atomic_store(&t->reclaimed_at, now);
+    engi_table_unpin(eng, t);
+    if (rc == -1 && paced && !eng_one_writer(eng)) { /* the other tables have their turn nevertheless */
+        log_warn("the dead rows of table %u stay until the next pass: %s", id, e->text);
+        err_clear(e);
+        rc = 0;
+    }
+    return rc == GONE ? 0 : rc;
+}
+
+static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
+    const struct store_ops *ops = eng->store.ops;
+    int rc = engi_commit_check(eng, e);
+    uint32_t n;
+    engi_epoch_step(&eng->epoch);
+    if (!ops->reclaim) return rc;
+    uint32_t *ids = engi_table_ids(eng, &n);
+    if (!ids) return err_nomem(e);
+    engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);
+    for (uint32_t i = 0; i < n && !rc; i++) rc = run_table(eng, ids[i], reach, e);
+    if (ops->reclaimed) ops->reclaimed(&eng->store);
+    engi_mutex_unlock(&eng->reclaim.pass, ENGI_RANK_PASS);
+    free(ids);
+    return rc;
+}
+
+static int run_now(struct eng *eng, enum reach reach, struct err *e) {
+    int rc = run_tables(eng, reach, e);
+    return rc == STOPPED ? err_set(e, ERR_SERVER, "the engine closes") : rc;
+}
+
+int eng_reclaim(struct eng *eng, struct err *e) { return run_now(eng, EVERYTHING, e); }
+
+int eng_reclaim_passed(struct eng *eng, struct err *e) { return run_now(eng, WHAT_WAS_PASSED, e); }
+
+static void *run(void *arg) {
+    struct eng *eng = arg;
+    while (!pause_for(eng, (int64_t)ROUND_SECONDS * 1000000)) {
+        struct err e;
+        err_clear(&e);
+        if (run_tables(eng, WHAT_IS_DUE, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
+    }
+    return NULL;
+}
+
+void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second) {
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->pass, NULL);
+    pthread_cond_init(&r->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    r->rows_per_second = rows_per_second;
+}
+
+void engi_reclaim_fini(struct engi_reclaim *r) {
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->pass);
+    pthread_cond_destroy(&r->wake);
+}
+
+int engi_reclaim_start(struct eng *eng, struct err *e) {
+    struct engi_reclaim *r = &eng->reclaim;
+    atomic_store(&r->stop, false);
+    if (!r->rows_per_second) return 0;
+    if (pthread_create(&r->thread, NULL, run, eng))
+        return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
+    r->running = true;
+    return 0;
+}
+
+void engi_reclaim_stop(struct eng *eng) {
+    struct engi_reclaim *r = &eng->reclaim;
+    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
+    r->stop = true;
+    pthread_cond_signal(&r->wake);
+    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
+    if (r->running) pthread_join(r->thread, NULL);
+    r->running = false;
+}

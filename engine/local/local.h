@@ -1,0 +1,61 @@
+/* The local store: RocksDB, and what relies on this process being the only writer. Private to
+ * engine/. */
+#pragma once
+
+#include <pthread.h>
+
+#include "engine/front/eng.h"
+#include "engine/kv.h"
+#include "engine/local/fold.h"
+#include "engine/local/guard.h"
+#include "engine/local/horizon.h"
+#include "engine/local/marks.h"
+
+struct engi_cache;
+struct engi_history;
+
+/* engine/local/history.h */
+struct engi_histories {
+    pthread_mutex_t lock;
+    struct engi_history *first;
+    _Atomic uint64_t serial;    /* unique among the log records of a moment, also across restarts */
+};
+
+struct local {
+    struct eng *eng; /* which has the store */
+    struct kv *kv;
+    pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
+    struct kv_options kv_options;
+    struct kv *retired; /* closed when its last iterator is gone */
+    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
+    struct engi_fold fold;
+    struct engi_guards guards;
+    struct engi_cache *cache; /* of rows and ranges; NULL: none */
+    struct engi_horizon newest, assigned; /* of the timestamps of all rows; of those that the write clock gave out */
+    struct engi_commit_locks commit_locks;
+    _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
+    uint64_t removed;       /* records removed in this round of reclaiming; under its lock */
+    struct engi_histories histories;
+    pthread_mutex_t named_lock; /* held while named records are written: invariant 11 */
+};
+
+extern const struct store_ops local_store_ops;
+
+static inline struct local *local_of(const struct store *s) { return s->own; }
+/* NULL: the engine has another store. */
+static inline struct local *local_if(const struct eng *eng) {
+    return eng->store.ops == &local_store_ops ? eng->store.own : NULL;
+}
+
+/* Opens the store of an engine that has none. If it fails, eng_close of the engine closes it. */
+int local_open(struct eng *eng, const struct eng_options *o, struct err *e) MUST_CHECK;
+void local_close(struct store *s);
+
+int engi_load_marks(struct local *own, struct err *e) MUST_CHECK;
+/* eng_ingest from a snapshot of the store; NULL: the present content. */
+int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
+                   const struct kv_snapshot *at, struct err *e) MUST_CHECK;
+
+/* For the store's compactions. */
+enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
+int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);
