@@ -111,6 +111,15 @@ int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *
     return 0;
 }
 
+void ddl_rules_go_on(struct ddl_rules *r, const struct ddl_rules *before) {
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct ddl_rule *rule = r->all[i];
+        const struct ddl_rule *old =
+            ddl_rules_find(before, &(struct ddl_subject){rule->statement, rule->keyspace, rule->name});
+        if (old && strcmp(old->delay_text, rule->delay_text) == 0) rule->random = old->random;
+    }
+}
+
 /* ---- which one counts ---- */
 
 static bool matches(const char *pattern, const char *text) { return is_any(pattern) || strcmp(pattern, text) == 0; }

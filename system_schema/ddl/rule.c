@@ -46,10 +46,13 @@ int rules_look_again(struct ddl *d, struct err *e) {
 int rules_load(struct ddl *d, struct err *e) {
     struct ddl_rules fresh;
     if (sum_records(d, &d->rules_sum, e)) return -1;
-    if (ddl_rules_init(&fresh, d->delay, d->rule_text, d->rules.random, e)) return -1;
-    ddl_rules_fini(&d->rules);
+    struct ddl_rules before = d->rules;
+    if (ddl_rules_init(&fresh, d->delay, d->rule_text, before.random, e)) return -1;
     d->rules = fresh;
-    return d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), put_loaded, d, e) : 0;
+    int rc = d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), put_loaded, d, e) : 0;
+    ddl_rules_go_on(&d->rules, &before);
+    ddl_rules_fini(&before);
+    return rc;
 }
 
 /* Writes the record (keep) or erases it. There is no condition: a statement replaces the whole rule,

@@ -37,7 +37,7 @@ static void on_change(void *arg, const struct schema_change *change) {
 }
 
 static void catalog_start(struct world *w, enum tally_mode mode, const char *delay) {
-    struct catalog_options o = {.eng = w->eng, .clock = &w->clock.clock, .mode = mode};
+    struct catalog_options o = {.eng = w->eng, .clock = &w->clock.clock, .mode = mode, .control = true};
     o.node = (struct node_info){"test",  "dc1",       "rack1", mode == MODE_CASSANDRA ? "5.0.8" : "3.11.2",
                                 "3.4.4", "127.0.0.1", 9042};
     o.ddl_delay = delay;
@@ -939,6 +939,41 @@ static void test_a_change_that_another_server_makes_fail_has_failed_here(void **
     world_free(w[1]);
 }
 
+static int64_t draw_delay(struct world *w) {
+    pthread_mutex_lock(&w->catalog->objects.lock);
+    int64_t us = ddl_rules_draw(&w->catalog->ddl.rules, &(struct ddl_subject){"CREATE TABLE", "ks", "t"});
+    pthread_mutex_unlock(&w->catalog->objects.lock);
+    return us;
+}
+
+static void record_rule(struct world *w, const char *statement, const char *delay) {
+    const struct ddl_subject of = {statement, "ks", "*"};
+    pthread_mutex_lock(&w->catalog->objects.lock);
+    assert_int_equal(rules_set(&w->catalog->ddl, &of, delay, NULL, &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects.lock);
+}
+
+static void test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again(void **state) {
+    (void)state;
+    struct world *w[2] = {world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none")};
+    w[1] = world_on((struct eng_options){.shared = true, .beside = w[0]->eng}, MODE_CASSANDRA, "none");
+    int64_t drawn[4];
+    for (int k = 0; k < 2; k++) {
+        record_rule(w[0], "CREATE TABLE", "uniform(0, 1000000, 7)");
+        drawn[2 * k] = draw_delay(w[0]);
+        if (k == 0) record_rule(w[1], "DROP TABLE", "1"); /* the first server reads the rules again */
+        advance(w[0], 0);
+        drawn[2 * k + 1] = draw_delay(w[0]);
+    }
+    assert_int_equal(drawn[0], drawn[2]);
+    assert_int_equal(drawn[1], drawn[3]);
+    assert_int_not_equal(drawn[0], drawn[1]);
+    catalog_close(w[0]->catalog);
+    eng_close(w[0]->eng);
+    free(w[0]);
+    world_free(w[1]);
+}
+
 /* ---- rows that no object has ---- */
 
 enum { STRAY = 4000 };
@@ -1014,6 +1049,7 @@ int main(void) {
         cmocka_unit_test(test_a_name_is_used_again_when_the_old_rows_are_freed),
         cmocka_unit_test(test_a_truncation_is_carried_by_the_server_that_was_asked),
         cmocka_unit_test(test_a_change_that_another_server_makes_fail_has_failed_here),
+        cmocka_unit_test(test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
         cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),

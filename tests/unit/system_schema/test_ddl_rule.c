@@ -104,6 +104,31 @@ static void test_a_seed_makes_the_same_sequence(void **state) {
     ddl_rules_fini(&b);
 }
 
+static void test_rules_that_are_read_again_go_on_with_their_sequences(void **state) {
+    (void)state;
+    static const char rules[] = "DROP TABLE * = uniform(0, 1000000, 7); CREATE TABLE * = uniform(0, 1000000, 8)";
+    struct ddl_rules before, again, whole;
+    struct err e = {0};
+    assert_int_equal(ddl_rules_init(&before, "uniform(0, 1000000, 5)", rules, 1, &e), 0);
+    assert_int_equal(ddl_rules_init(&again, "uniform(0, 1000000, 5)", rules, 1, &e), 0);
+    assert_int_equal(ddl_rules_init(&whole, "uniform(0, 1000000, 5)", rules, 1, &e), 0);
+    assert_int_equal(set(&again, "CREATE TABLE", "*", "*", "uniform(0, 1000000, 9)", NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(draw(&before, "DROP TABLE", "k", "t"), draw(&whole, "DROP TABLE", "k", "t"));
+        (void)draw(&before, "CREATE TABLE", "k", "t");
+    }
+    ddl_rules_go_on(&again, &before);
+    ddl_rules_fini(&before);
+    assert_int_equal(set(&whole, "CREATE TABLE", "*", "*", "uniform(0, 1000000, 9)", NULL), 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(draw(&again, "DROP TABLE", "k", "t"), draw(&whole, "DROP TABLE", "k", "t"));
+        assert_int_equal(draw(&again, "CREATE TABLE", "k", "t"), draw(&whole, "CREATE TABLE", "k", "t"));
+        assert_int_equal(draw(&again, "DROP TYPE", "k", "t"), draw(&whole, "DROP TYPE", "k", "t"));
+    }
+    ddl_rules_fini(&again);
+    ddl_rules_fini(&whole);
+}
+
 static void test_realistic_is_what_the_statement_takes(void **state) {
     (void)state;
     struct ddl_delay d;
@@ -151,6 +176,7 @@ int main(void) {
         cmocka_unit_test(test_bad_rules_are_refused),
         cmocka_unit_test(test_distributions_are_what_they_say),
         cmocka_unit_test(test_a_seed_makes_the_same_sequence),
+        cmocka_unit_test(test_rules_that_are_read_again_go_on_with_their_sequences),
         cmocka_unit_test(test_realistic_is_what_the_statement_takes),
         cmocka_unit_test(test_a_rule_comes_back_from_its_record),
     };
