@@ -86,9 +86,8 @@ void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status d
 bool entry_is_due_at_once(const struct entry *x);
 /* The statement under way, for example "CREATE TABLE". */
 void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
-/* Ends the changes that are due and frees some deleted objects. Returns the monotonic time when
- * something is due next; INT64_MAX: nothing is. Takes the lock. */
-int64_t ddl_step(struct ddl *d);
+/* Ends the changes that are due and frees some deleted objects. Takes the lock. */
+void ddl_step(struct ddl *d);
 /* The same without freeing. */
 void ddl_move(struct ddl *d);
 /* Passes a visible table's gc_grace_seconds and dropped columns to the engine. */

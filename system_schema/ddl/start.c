@@ -90,7 +90,8 @@ static void put_off(struct ddl *d, struct entry *x) {
     const int64_t grace_us = 2000000;
     bool client_waits = d->objects->mode == MODE_CASSANDRA && entry_is_pending(x) && x->due_us != INT64_MAX;
     int64_t late_us = clock_mono_us(d->objects->clock) + grace_us;
-    if (entry_is_gone(x) || (client_waits && x->due_us < late_us)) x->due_us = late_us;
+    if (entry_is_gone(x)) x->free_us = clock_machine_us(d->objects->clock) + grace_us;
+    else if (client_waits && x->due_us < late_us) x->due_us = late_us;
 }
 
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
@@ -103,7 +104,7 @@ static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores
         now->shape = same ? old->shape : d->n_reloads << 16;
         now->awaited = old && old->awaited && now->status != SCHEMA_ACTIVE;
         if (d->membership && !same && !now->awaited) put_off(d, now);
-        if (d->membership && same && entry_is_gone(now)) now->due_us = old->due_us;
+        if (d->membership && same && entry_is_gone(now)) now->free_us = old->free_us;
         if (same && entry_is_pending(now)) { /* it keeps its due time */
             now->due_us = old->due_us;
             now->since_us = old->since_us;

@@ -59,7 +59,7 @@ int apply_truncate_table(struct apply *a) {
     entry_touch(a->objects, x);
     bool shared = !eng_one_writer(a->objects->eng);
     if (shared) a->awaits = y->id;
-    y->due_us = clock_mono_us(a->objects->clock) + (shared ? 0 : last_writers_us);
+    if (!shared) y->free_us = clock_machine_us(a->objects->clock) + last_writers_us;
     int rc = objects_publish(a->objects, a->err);
     table_tell_engine(a->objects, x);
     pthread_cond_broadcast(&a->objects->moved);

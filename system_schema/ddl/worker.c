@@ -196,12 +196,12 @@ static bool is_garbage(const struct entry *x) {
 /* Frees the data and the record of one deleted object; releases the lock while the engine works.
  * A table with writes under way is tried again soon. A keyspace is freed after its tables,
  * because its record makes a restart delete them. */
-static bool free_one(struct ddl *d, int64_t now) {
+static bool free_one(struct ddl *d) {
     struct objects *o = d->objects;
+    int64_t now = clock_machine_us(o->clock);
     struct entry *x = o->busy;
     bool own = leads(d);
-    while (x && (!is_garbage(x) || !is_carried(d, x, own) || (x->due_us != INT64_MAX && x->due_us > now)))
-        x = x->busy_next;
+    while (x && (!is_garbage(x) || !is_carried(d, x, own) || x->free_us > now)) x = x->busy_next;
     if (!x) return false;
     x->freeing = true;
     struct err e = {0};
@@ -211,7 +211,7 @@ static bool free_one(struct ddl *d, int64_t now) {
     pthread_mutex_lock(&o->lock);
     x->freeing = false;
     if (rc == ENG_BUSY) {
-        x->due_us = now + (x->awaited ? awaited_us : pinned_us);
+        x->free_us = now + (x->awaited ? awaited_us : pinned_us);
         return true;
     }
     o->overtaken = false;
@@ -219,7 +219,7 @@ static bool free_one(struct ddl *d, int64_t now) {
     if (rc) {
         bool overtaken = o->overtaken; /* the records are read again first, and say whether it is freed */
         if (!overtaken) log_error("catalog: %s is not freed yet: %s", x->name, e.text);
-        x->due_us = now + (overtaken ? pinned_us : retry_us);
+        x->free_us = now + (overtaken ? pinned_us : retry_us);
         return true;
     }
     fault_dies(FAULT_DDL);
@@ -228,15 +228,20 @@ static bool free_one(struct ddl *d, int64_t now) {
     return true;
 }
 
-static int64_t next_due(struct ddl *d) {
-    int64_t next = INT64_MAX;
+/* Microseconds until a change is due or an object can be freed; INT64_MAX: there is none. */
+static int64_t next_wait(struct ddl *d) {
+    struct objects *o = d->objects;
+    int64_t due = d->guest.due_us, freed = INT64_MAX;
     bool own = leads(d);
-    for (const struct entry *x = d->objects->busy; x; x = x->busy_next) {
+    for (const struct entry *x = o->busy; x; x = x->busy_next) {
         if (!is_carried(d, x, own)) continue;
+        if (is_garbage(x) && x->free_us < freed) freed = x->free_us;
         int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
-        if (due_us < next && !x->waits && !awaits_namesake(x)) next = due_us;
+        if (due_us < due && !x->waits && !awaits_namesake(x)) due = due_us;
     }
-    return next < d->guest.due_us ? next : d->guest.due_us;
+    if (due != INT64_MAX) due -= clock_mono_us(o->clock);
+    if (freed != INT64_MAX) freed -= clock_machine_us(o->clock);
+    return due < freed ? due : freed;
 }
 
 /* Ends all changes that are due; releases the lock while it delivers the notices. */
@@ -269,16 +274,13 @@ void ddl_move(struct ddl *d) {
 
 /* Frees a bounded number of objects before the caller looks again for due changes: a start may
  * find many objects to free, and no statement should wait for all of them. */
-int64_t ddl_step(struct ddl *d) {
+void ddl_step(struct ddl *d) {
     struct objects *o = d->objects;
     enum { FREED_AT_A_TIME = 16 };
     pthread_mutex_lock(&o->lock);
     move_due(d);
-    int64_t now = clock_mono_us(o->clock);
-    for (int i = 0; i < FREED_AT_A_TIME && !d->closing && free_one(d, now); i++) continue;
-    int64_t next = next_due(d);
+    for (int i = 0; i < FREED_AT_A_TIME && !d->closing && free_one(d); i++) continue;
     pthread_mutex_unlock(&o->lock);
-    return next;
 }
 
 static void *work(void *arg) {
@@ -288,15 +290,12 @@ static void *work(void *arg) {
     pthread_mutex_lock(&o->lock);
     while (!d->closing) {
         pthread_mutex_unlock(&o->lock);
-        (void)ddl_step(d);
+        ddl_step(d);
         pthread_mutex_lock(&o->lock);
-        bool garbage = false;
-        for (const struct entry *x = o->busy; x; x = x->busy_next)
-            garbage = garbage || (is_garbage(x) && is_carried(d, x, leads(d)) && x->due_us == INT64_MAX);
-        if (d->closing || garbage) continue;
-        int64_t due_us = next_due(d), wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
+        if (d->closing) continue;
+        int64_t wait_us = next_wait(d);
         if (!eng_one_writer(o->eng) && wait_us > LOOK_US) clock_cond_wait(&o->moved, &o->lock, LOOK_US);
-        else if (due_us == INT64_MAX) pthread_cond_wait(&o->moved, &o->lock);
+        else if (wait_us == INT64_MAX) pthread_cond_wait(&o->moved, &o->lock);
         else if (wait_us > 0) clock_cond_wait(&o->moved, &o->lock, wait_us);
     }
     pthread_mutex_unlock(&o->lock);

@@ -43,6 +43,7 @@ struct entry {
     bool busy;        /* not ACTIVE: in objects.busy */
     bool touched;     /* changed since the current snapshot was made: in objects.touched */
     int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
+    int64_t free_us;  /* of a deleted object, by the machine's time: its data are not freed before; 0: at once */
     int64_t since_us; /* monotonic: when it got this status */
     uint32_t replicated; /* of a keyspace that gets Regions: the object id of the last table that is in them */
     int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */

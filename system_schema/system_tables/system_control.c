@@ -225,6 +225,6 @@ WRITES(control_objects) {
     pthread_mutex_lock(&s->objects->lock);
     int rc = obey_all(s, &o, ctx->err);
     pthread_mutex_unlock(&s->objects->lock);
-    if (rc == 0) (void)ddl_step(s->ddl); /* so that released changes have ended when this is answered */
+    if (rc == 0) ddl_step(s->ddl); /* so that released changes have ended when this is answered */
     return rc;
 }

@@ -11,7 +11,7 @@ import re
 import pytest
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, create_keyspace
+from tally_server import Server, await_active, create_keyspace
 from test_metering import charge
 
 COLUMNS = "pk int, ck int, a blob, b int, l list<int>, m map<int, blob>, s blob static, u int static, PRIMARY KEY (pk, ck)"
@@ -392,6 +392,7 @@ def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
         create_keyspace(s, "w")
         for kind, options in KINDS.items():
             s.execute(f"CREATE TABLE w.t ({COLUMNS}){options}")
+            await_active(s, "w", "t")  # on a cluster it awaits the end of the rows of the one before
             model, rng = Model(size_model, kind), random.Random(f"{size_model} {write_size} {kind}")
             for _ in range(200):
                 run_writes(s, rng, model, write_size)

@@ -7,7 +7,7 @@ from cassandra.protocol import SyntaxException
 
 import stores
 from control import set_clock
-from tally_server import ROOT, create_keyspace, eventually
+from tally_server import ROOT, await_active, create_keyspace, eventually, status_of
 
 COLUMNS = "(p int PRIMARY KEY, v int)"
 PROVISIONED = "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': '7'}"
@@ -36,6 +36,7 @@ def session(started):
 @pytest.fixture
 def table(request, session):
     name = "k." + re.sub(r"\W+", "_", request.node.name)[:40].lower().rstrip("_")
+    eventually(lambda: status_of(session, *name.split(".")) in (None, "ACTIVE"))
     session.execute(f"DROP TABLE IF EXISTS {name}")
     return name
 
@@ -162,6 +163,7 @@ def test_every_key_is_taken_stored_and_shown(session, table):
         cdc = "cdc = true AND " if group == "cdc_specification" else ""
         session.execute(f"CREATE TABLE {table} {COLUMNS} WITH {cdc}{custom(given)}")
         assert properties(session, table)[group].get(name) == shown, key
+        await_active(session, *table.split("."))  # on a cluster it awaits the end of the rows of the one before
         session.execute(f"DROP TABLE {table}")
 
 

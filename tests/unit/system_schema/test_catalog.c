@@ -21,6 +21,11 @@ struct fake_clock {
 
 static int64_t fake_now(struct clock *c) { return ((struct fake_clock *)c)->now_us; }
 
+static int64_t machine_now(struct clock *c) {
+    (void)c;
+    return clock_machine_us(&clock_real);
+}
+
 struct world {
     struct fake_clock clock;
     struct eng *eng;
@@ -76,7 +81,7 @@ static void world_free(struct world *w) {
 
 static void advance(struct world *w, int64_t ms) {
     w->clock.now_us += ms * 1000;
-    (void)ddl_step(&w->catalog->ddl);
+    ddl_step(&w->catalog->ddl);
 }
 
 /* The worker may be freeing what a step would have freed. */
@@ -545,7 +550,7 @@ static void test_dropped_keyspace_takes_its_tables_along(void **state) {
     assert_int_equal(make_table(w, "ks", "a"), 1);
     assert_int_equal(make_table(w, "ks", "b"), 1);
     assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
-    (void)ddl_step(&w->catalog->ddl);
+    ddl_step(&w->catalog->ddl);
     const struct schema *s = catalog_schema(w->catalog);
     assert_null(schema_keyspace_find(s, "ks"));
     schema_unref(s);
@@ -889,6 +894,28 @@ static void test_a_truncation_is_carried_by_the_server_that_was_asked(void **sta
     world_free(w);
 }
 
+/* While the service's time stands still, too. */
+static void test_old_rows_that_were_written_to_are_freed_by_the_machines_time(void **state) {
+    (void)state;
+    struct world *w = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    w->clock.clock.machine_us = machine_now;
+    struct schema_change out;
+    uint32_t unfinished;
+    const struct catalog_change drop = {.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "t"};
+    assert_true(make_keyspace(w, "ks") == 1 && make_table(w, "ks", "t") == 1);
+    struct slice key = slice_str("p");
+    struct eng_part part = {.table = storage_of(w, "ks", "t"), .token = murmur3_token(key), .key = key};
+    struct eng_batch *writing = eng_batch_new(w->eng);
+    assert_int_equal(eng_batch_delete_partition(writing, &part, 0, 1, NULL, &w->err), 0);
+    assert_int_equal(catalog_apply(w->catalog, &drop, &out, &unfinished, &w->err), 1);
+    advance(w, 0);
+    assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 1);
+    eng_batch_free(writing);
+    wait_until_freed(w);
+    assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 0);
+    world_free(w);
+}
+
 /* The client waits at the second server, and the first one ends the change. */
 static void test_a_change_that_another_server_makes_fail_has_failed_here(void **state) {
     (void)state;
@@ -1048,6 +1075,7 @@ int main(void) {
         cmocka_unit_test(test_of_two_servers_that_change_the_schema_at_once_one_decides_anew),
         cmocka_unit_test(test_a_name_is_used_again_when_the_old_rows_are_freed),
         cmocka_unit_test(test_a_truncation_is_carried_by_the_server_that_was_asked),
+        cmocka_unit_test(test_old_rows_that_were_written_to_are_freed_by_the_machines_time),
         cmocka_unit_test(test_a_change_that_another_server_makes_fail_has_failed_here),
         cmocka_unit_test(test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),

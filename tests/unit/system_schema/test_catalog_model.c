@@ -225,7 +225,7 @@ static bool is_freed(const struct catalog *c) {
 /* What is due has ended, and nothing is being freed while a fault point is armed. */
 static void settle(struct world *w) {
     struct catalog *c = w->catalog;
-    (void)ddl_step(&c->ddl);
+    ddl_step(&c->ddl);
     pthread_mutex_lock(&c->objects.lock);
     while (!is_freed(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
     pthread_mutex_unlock(&c->objects.lock);
