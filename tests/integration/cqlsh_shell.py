@@ -1,6 +1,7 @@
 """cqlsh in a terminal, typed at as a person would."""
 import os
 import re
+import signal
 
 import pexpect
 
@@ -50,5 +51,13 @@ class Shell:
     def leave(self):
         self.child.sendline("EXIT")
         self.child.expect(pexpect.EOF)
+        self.child.wait()
         self.child.close()
         return self.child.exitstatus
+
+    def close(self):
+        """Ends it, in whatever state it is, and waits for its end: pexpect itself waits a tenth of a second after each signal."""
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.child.wait()
+        self.child.close()

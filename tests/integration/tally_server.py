@@ -110,9 +110,9 @@ class Server:
         return Cluster([contact or self.host], port=self.port, **options)
 
 
-def eventually(condition, otherwise="it did not come true", interval=0.02):
-    """Waits until the condition holds, and returns its value. otherwise: the message, or a function that makes it."""
-    end = time.monotonic() + HANG
+def eventually(condition, otherwise="it did not come true", interval=0.02, within=HANG):
+    """Waits until the condition holds, and returns its value. otherwise: the message, or a function that makes it. within: seconds, for what takes minutes by itself."""
+    end = time.monotonic() + within
     while not (value := condition()):
         assert time.monotonic() < end, otherwise() if callable(otherwise) else otherwise
         time.sleep(interval)

@@ -22,7 +22,7 @@ def cqlsh():
 def shell(cqlsh, cassandra_server, tmp_path):
     s = Shell(cqlsh, cassandra_server, tmp_path)
     yield s
-    s.child.close(force=True)
+    s.close()
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def keyspaces_shell(expansion, strict_server, tmp_path):
     s = Shell(expansion, strict_server, tmp_path)
     s.do("CONSISTENCY LOCAL_QUORUM")
     yield s
-    s.child.close(force=True)
+    s.close()
 
 
 def keyspace(name):

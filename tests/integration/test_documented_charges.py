@@ -126,10 +126,10 @@ class Run:
                 assert got == float(wanted), where
 
     def await_ttl_deletes(self, wanted, where):
-        """The reclaimer comes by in its own time."""
+        """The reclaimer comes by in its own time: on a cluster once a minute, and it removes what has been dead for a minute."""
         keyspace, table = self.table().split(".")
         select = "SELECT ttl_deletes FROM system_metering.tables WHERE keyspace_name = %s AND table_name = %s"
-        eventually(lambda: self.session.execute(select, (keyspace, table)).one()[0] >= wanted, where, interval=0.3)
+        eventually(lambda: self.session.execute(select, (keyspace, table)).one()[0] >= wanted, where, interval=0.3, within=120 + HANG)
         assert self.session.execute(select, (keyspace, table)).one()[0] == wanted, where
 
     def step(self, number, line):
