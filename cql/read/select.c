@@ -306,14 +306,14 @@ static void put_steps(struct buf *b, struct where_step *const *steps, uint32_t n
 }
 
 /* A paging state is valid in any statement that reads the same rows in the same order, however it
- * is written. The salt binds it to the table, to the restricted columns and their operators, to the
- * direction and to the groups. path_keys checks the partition against the values. */
+ * is written, also after a TRUNCATE. The salt binds it to the table, to the restricted columns and
+ * their operators, to the direction and to the groups. path_keys checks the partition against the
+ * values. */
 static int make_salt(struct compile *c, struct select_plan *p) {
     struct where_step *const token[] = {p->where->token};
     struct buf b;
     buf_init(&b, 0);
     buf_put(&b, p->table->id, sizeof(p->table->id));
-    buf_u32(&b, p->table->storage);
     buf_u8(&b, (uint8_t)(p->order.reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 |
                          (p->n_aggregates > 0) << 4));
     buf_uvarint(&b, p->group.n);

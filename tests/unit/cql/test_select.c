@@ -178,6 +178,26 @@ static void test_a_paging_state_of_other_rows_is_refused(void **state) {
     assert_error(h, "SELECT c FROM again WHERE k = 1", "Invalid value for the paging state");
 }
 
+static void test_pages_go_on_after_a_truncate(void **state) {
+    struct harness *h = *state;
+    struct buf kept;
+    fill(h);
+    h->page_size = 1;
+    h->resume = false;
+    run_ok(h, "SELECT c, d FROM t WHERE k = 1");
+    assert_true(h->paging.n > 0);
+    buf_init(&kept, 0);
+    buf_put_slice(&kept, buf_slice(&h->paging));
+    run_ok(h, "TRUNCATE t");
+    buf_clear(&h->paging, 0);
+    buf_put_slice(&h->paging, buf_slice(&kept));
+    buf_fini(&kept);
+    h->resume = true;
+    run_ok(h, "SELECT c, d FROM t WHERE k = 1");
+    assert_int_equal(h->n_rows, 0);
+    assert_int_equal(h->paging.n, 0);
+}
+
 static void fill_partition(struct harness *h, int rows) {
     uint8_t id[16];
     harness_prepare(h, "INSERT INTO t (k, c, d, v) VALUES (9, ?, 1, 1)", id);
@@ -664,6 +684,7 @@ int main(void) {
         T(test_select_refuses_a_foreign_paging_state),
         T(test_a_paging_state_goes_on_however_its_statement_is_written),
         T(test_a_paging_state_of_other_rows_is_refused),
+        T(test_pages_go_on_after_a_truncate),
         T(test_a_long_read_runs_in_parts_and_gives_the_same_rows),
         T(test_a_long_read_that_nobody_waits_for_ends_between_two_parts),
         T(test_a_large_collection_costs_nothing_where_it_is_not_selected),
