@@ -29,24 +29,16 @@ class Shell:
         out = self.read(until)
         return out.split("\n", 1)[1] if line in out.split("\n", 1)[0] and "\n" in out else out
 
-    def settle(self):
-        """What is printed until nothing more comes; for TAB, which shows no prompt."""
-        out = ""
-        try:
-            while True:
-                out += self.child.read_nonblocking(4096, timeout=2)
-        except pexpect.TIMEOUT:
-            return COLOURS.sub("", out)
-
-    def complete(self, text):
-        """The line as it stands after TAB, and what is listed by two more."""
-        self.child.send(text + "\t")
-        line = self.settle()
-        self.child.send("\t\t")
-        listed = self.settle()
-        self.child.send("\x03")                      # Control-C: a new prompt
+    def complete(self, text, *words, tabs=1):
+        """Types a text and TAB, and waits until the words are shown; then gives the line up."""
+        self.child.send(text + "\t" * tabs)
+        shown = ""
+        while not all(word in COLOURS.sub("", shown) for word in words):
+            shown += self.child.read_nonblocking(4096, timeout=300)
+        self.child.send("\x03")  # Control-C; the list of words may have been followed by a prompt, too
+        self.child.sendline("SHOW HOST")
+        self.child.expect("Connected to")
         self.read()
-        return line, listed
 
     def leave(self):
         self.child.sendline("EXIT")

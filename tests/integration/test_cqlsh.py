@@ -126,14 +126,10 @@ def test_what_describe_prints_can_be_run(shell):
 
 def test_tab_completion(shell):
     fill(shell, "tabbed")
-    line, _ = shell.complete("SELECT * FROM peo")
-    assert "people" in line
-    _, listed = shell.complete("SELECT * FROM people WHERE ")
-    assert "town" in listed and "TOKEN(" in listed
-    line, _ = shell.complete("DESCRIBE TABLE tabbed.pe")
-    assert "tabbed.people" in line
-    line, _ = shell.complete("USE tabb")
-    assert "tabbed" in line
+    shell.complete("SELECT * FROM peo", "people")
+    shell.complete("SELECT * FROM people WHERE ", "town", "TOKEN(", tabs=3)
+    shell.complete("DESCRIBE TABLE tabbed.pe", "tabbed.people")
+    shell.complete("USE tabb", "USE tabbed")
 
 
 def test_select_prints_rows(shell):
@@ -297,10 +293,8 @@ def test_what_expansion_describes_can_be_run_where_refusals_are_strict(keyspaces
 
 def test_expansion_completes(keyspaces_shell):
     fill(keyspaces_shell, "tabbed")
-    line, _ = keyspaces_shell.complete("SELECT * FROM peo")
-    assert "people" in line
-    _, listed = keyspaces_shell.complete("SELECT * FROM people WHERE ")
-    assert "town" in listed
+    keyspaces_shell.complete("SELECT * FROM peo", "people")
+    keyspaces_shell.complete("SELECT * FROM people WHERE ", "town", tabs=3)
 
 
 def test_expansion_pages_and_traces(keyspaces_shell):
