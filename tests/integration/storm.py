@@ -20,16 +20,20 @@ from tally_server import HANG, Server, eventually, free_port, let_pass
 # After these a statement may have been applied. Overloaded: a server that stops says so to what waits.
 UNKNOWN = (ConnectionException, OperationTimedOut, NoHostAvailable, RequestExecutionException, DriverException, OverloadedErrorMessage)
 
+FLAGS = {"cassandra": ["--ddl-delay", "none", "--auth", "password"], "keyspaces": ["--ddl-delay", "50..500"]}
+# What keyspaces mode refuses, even with --compatibility off, and clients leave out there.
+LEFT_OUT = {"roles": "they come from the credentials file"}
+
 
 class Front:
     """A server at an address that stays, and a session with it."""
 
-    def __init__(self, folder, ceph):
+    def __init__(self, folder, ceph, mode):
         folder.mkdir()
-        self.server = Server(folder, "--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "tally", "--rados-split", "80", "--mode", "cassandra",
-                             "--port", str(free_port()), "--admin-port", str(free_port()), "--ddl-delay", "none", "--auth", "password", "--update-workers", "16", "--read-workers", "16")
+        self.server = Server(folder, "--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", mode, "--rados-split", "80", "--mode", mode, *FLAGS[mode],
+                             "--port", str(free_port()), "--admin-port", str(free_port()), "--update-workers", "16", "--read-workers", "16")
         self.server.start()
-        self.usable, self.splits, self.prepared = True, 0, {}
+        self.mode, self.usable, self.splits, self.prepared = mode, True, 0, {}
         this_one = HostFilterPolicy(RoundRobinPolicy(), lambda host: host.endpoint.port == self.server.port)  # the driver hears of the others, too
         profile = ExecutionProfile(load_balancing_policy=this_one, consistency_level=ConsistencyLevel.LOCAL_QUORUM,
                                    serial_consistency_level=ConsistencyLevel.SERIAL, request_timeout=HANG, retry_policy=FallthroughRetryPolicy())
@@ -92,10 +96,10 @@ class Front:
 
 
 class Work:
-    """What all clients share: the servers, when to stop, what nobody expected, the count of acknowledged effects, and an epoch, which each failure ends."""
+    """What all clients share: the servers and their mode, when to stop, what nobody expected, the count of acknowledged effects, and an epoch, which each failure ends."""
 
     def __init__(self, fronts):
-        self.fronts, self.stop, self.wrong, self.acknowledged, self.unknown, self.epoch = fronts, threading.Event(), [], itertools.count(), itertools.count(), 0
+        self.mode, self.fronts, self.stop, self.wrong, self.acknowledged, self.unknown, self.epoch = fronts[0].mode, fronts, threading.Event(), [], itertools.count(), itertools.count(), 0
         self.history = test_linearizability.History()
 
     def front(self, rng):
@@ -113,6 +117,16 @@ class Work:
         goal = self.done() + effects
         eventually(lambda: self.wrong or self.done() >= goal, "no write is acknowledged")
         assert not self.wrong, "\n".join(self.wrong)
+
+    def leaves_out(self, what):
+        assert what in LEFT_OUT
+        return self.mode == "keyspaces"
+
+    def await_active(self, name):
+        """In keyspaces mode a change of a table is answered before it takes place. False: the clients are to stop."""
+        keyspace, table = name.split(".")
+        query = f"SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = '{keyspace}' AND table_name = '{table}'"
+        return self.mode == "cassandra" or self.everywhere(lambda f: [r.status for r in f.attempt(query) or []] == ["ACTIVE"], lambda: f"{name} is not ACTIVE everywhere")
 
     def everywhere(self, holds, otherwise):
         """Waits until it holds at each server; one that is down is waited for. False: the clients are to stop."""

@@ -98,6 +98,7 @@ class Run:
     """One table on a server and in a model."""
     DISTURBANCES = ["time", "time", "flush", "alter", "truncate", "neighbour", "stop", "kill"]
     SIZES = [None, 1, 2, 3, 7]  # of pages
+    OF_ONE_PARTITION = [1, 2, 3, 4, 5, 8]  # kinds of read_rows
 
     def __init__(self, server, seed, model=cql_model.Table):
         self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model{seed}.t{seed}"
@@ -386,8 +387,8 @@ class Run:
         others = [self.read_by_page, self.read_statics, self.read_statics, self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
         self.rng.choice(others)() if self.rng.random() < 0.4 else self.read_rows()
 
-    def read_rows(self):
-        p, low, kind = self.any_p(), self.c(), self.rng.randrange(9)
+    def read_rows(self, kinds=range(9)):
+        p, low, kind = self.any_p(), self.c(), self.rng.choice(kinds)
         select, rows = f"SELECT p, c, {', '.join(ORDER)} FROM {self.name}", self.rows(p)
         plain = [r for r in rows if r[1] is not None]
         limit = self.rng.randrange(1, 5)
