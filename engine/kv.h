@@ -1,4 +1,4 @@
-/* An ordered key-value store as a table of functions: what the local engine uses of RocksDB.
+/* An ordered key-value store: what the local engine uses of RocksDB.
  *
  * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator
  * belongs to one thread at a time. A batch is written atomically, but nothing above relies on
@@ -51,20 +51,11 @@ struct kv_options {
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
 };
 
-struct kv {
-    const struct kv_ops *ops;
-};
-
 struct eng_backup;
+struct kv;
+struct kv_batch;
+struct kv_load;     /* a bulk load of many pairs, used by one thread */
 struct kv_snapshot; /* one moment of a store */
-
-struct kv_batch {
-    const struct kv_ops *ops;
-};
-
-struct kv_load { /* a bulk load of many pairs, used by one thread */
-    const struct kv_ops *ops;
-};
 
 struct kv_iter_spec {
     enum eng_tier tier;
@@ -83,78 +74,76 @@ struct kv_value {
 /* An injected fault: a read in the cache tier finds its data on disk only. */
 static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACHE && fault_hit(FAULT_KV_COLD); }
 
-struct kv_ops {
-    void (*close)(struct kv *kv); /* batches and iterators are gone */
-    /* 1: found, 0: not, -1, KV_INCOMPLETE */
-    int (*get)(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
-    void (*release)(struct kv *kv, struct kv_value *value);
+void kv_close(struct kv *kv); /* batches and iterators are gone */
+/* 1: found, 0: not, -1, KV_INCOMPLETE */
+int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
+void kv_release(struct kv *kv, struct kv_value *value);
 
-    struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
-    void (*snapshot_free)(struct kv *kv, struct kv_snapshot *s);
+struct kv_snapshot *kv_snapshot_new(struct kv *kv); /* NULL: no memory */
+void kv_snapshot_free(struct kv *kv, struct kv_snapshot *s);
 
-    /* sees one moment of the store */
-    struct kv_iter *(*iter_new)(struct kv *kv, const struct kv_iter_spec *spec, struct err *e);
+/* sees one moment of the store */
+struct kv_iter *kv_iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e);
 
-    struct kv_batch *(*batch_new)(struct kv *kv);
-    void (*batch_free)(struct kv_batch *b);
-    int (*batch_put)(struct kv_batch *b, struct slice key, struct slice value);
-    int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
-    int (*batch_delete)(struct kv_batch *b, struct slice key);
-    /* from must be shorter than near_len, unless near_len is 0 */
-    int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
-    /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
-     * The caller excludes its own other writes to the key. */
-    int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
-    void (*batch_clear)(struct kv_batch *b);
-    /* Visible on return, durable after sync. 0 or -1; KV_BUSY, KV_CHANGED: nothing was written and
-     * the batch is unchanged. With patience it sleeps a little when the store wants writes slowed
-     * down; otherwise it never blocks. */
-    int (*write)(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
-    /* Whether a write may be tried again after KV_BUSY. */
-    bool (*has_room)(struct kv *kv);
-    /* Whether an error in the background makes writes fail; if so, its text goes to why. */
-    bool (*ailing)(struct kv *kv, char *why, size_t size);
-    /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
-    int (*sync)(struct kv *kv, bool to_disk, struct err *e);
-    /* Called after a failed sync by the same thread: puts everything written on disk in files that
-     * the failure has not touched. -1: not yet. A second sync would prove nothing: it may succeed
-     * although the first one lost data. */
-    int (*heal)(struct kv *kv, struct err *e);
-    /* Called by the same thread after a sync to disk was published: records outside of the log how
-     * far it is synced, if enough time has passed. */
-    void (*synced)(struct kv *kv);
-    /* Called by the thread that syncs from time to time while nothing is left to sync. Records
-     * outside of the log how far it must be whole. If that is recorded already, it flushes rows to
-     * files that a start would otherwise have to read from the log one by one. */
-    void (*settle)(struct kv *kv);
-    /* Called by one thread from time to time: deleted keys were deleted since the last call. Once
-     * the sum reaches KV_DENSE, the tombstones are flushed from memory, and dense ranges in table
-     * files are compacted, so that readers do not pass the tombstones for long. Waits for none of
-     * it. */
-    void (*tidy)(struct kv *kv, uint64_t deleted);
+struct kv_batch *kv_batch_new(struct kv *kv);
+void kv_batch_free(struct kv_batch *b);
+int kv_batch_put(struct kv_batch *b, struct slice key, struct slice value);
+int kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand);
+int kv_batch_delete(struct kv_batch *b, struct slice key);
+/* from must be shorter than near_len, unless near_len is 0 */
+int kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to);
+/* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
+ * The caller excludes its own other writes to the key. */
+int kv_batch_expect(struct kv_batch *b, struct slice key, const struct slice *value);
+void kv_batch_clear(struct kv_batch *b);
+/* Visible on return, durable after sync. 0 or -1; KV_BUSY, KV_CHANGED: nothing was written and
+ * the batch is unchanged. With patience it sleeps a little when the store wants writes slowed
+ * down; otherwise it never blocks. */
+int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
+/* Whether a write may be tried again after KV_BUSY. */
+bool kv_has_room(struct kv *kv);
+/* Whether an error in the background makes writes fail; if so, its text goes to why. */
+bool kv_ailing(struct kv *kv, char *why, size_t size);
+/* Everything written before the call is in the log; with to_disk, on disk. One thread. */
+int kv_sync(struct kv *kv, bool to_disk, struct err *e);
+/* Called after a failed sync by the same thread: puts everything written on disk in files that
+ * the failure has not touched. -1: not yet. A second sync would prove nothing: it may succeed
+ * although the first one lost data. */
+int kv_heal(struct kv *kv, struct err *e);
+/* Called by the same thread after a sync to disk was published: records outside of the log how
+ * far it is synced, if enough time has passed. */
+void kv_synced(struct kv *kv);
+/* Called by the thread that syncs from time to time while nothing is left to sync. Records
+ * outside of the log how far it must be whole. If that is recorded already, it flushes rows to
+ * files that a start would otherwise have to read from the log one by one. */
+void kv_settle(struct kv *kv);
+/* Called by one thread from time to time: deleted keys were deleted since the last call. Once
+ * the sum reaches KV_DENSE, the tombstones are flushed from memory, and dense ranges in table
+ * files are compacted, so that readers do not pass the tombstones for long. Waits for none of
+ * it. */
+void kv_tidy(struct kv *kv, uint64_t deleted);
 
-    /* Life of a load: new, add in ascending order of keys, finish, free. The store must hold no key
-     * between the first and the last one. The pairs become visible at finish, all or none, and are
-     * durable on return. Without finish, free leaves no trace. Blocking, long. */
-    struct kv_load *(*load_new)(struct kv *kv, struct err *e);
-    int (*load_add)(struct kv_load *l, struct slice key, struct slice value, struct err *e);
-    int (*load_finish)(struct kv_load *l, struct err *e);
-    void (*load_free)(struct kv_load *l);
+/* Life of a load: new, add in ascending order of keys, finish, free. The store must hold no key
+ * between the first and the last one. The pairs become visible at finish, all or none, and are
+ * durable on return. Without finish, free leaves no trace. Blocking, long. */
+struct kv_load *kv_load_new(struct kv *kv, struct err *e);
+int kv_load_add(struct kv_load *l, struct slice key, struct slice value, struct err *e);
+int kv_load_finish(struct kv_load *l, struct err *e);
+void kv_load_free(struct kv_load *l);
 
-    /* Writes a checkpoint to a new folder. */
-    int (*save)(struct kv *kv, const char *folder, struct err *e);
-    /* Called when another store has replaced this one: close then removes its files. */
-    void (*retire)(struct kv *kv);
-    /* Number of iterators that are not freed yet. */
-    uint32_t (*iterators)(const struct kv *kv);
-    /* A backup of everything into a folder of backups (engine/local/rocksdb/kv_backup.c). */
-    int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
-    /* Bytes of files that hold the keys in [from, to), approximately. */
-    uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
-    /* frees whole files at once, then deletes */
-    int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
-    int (*compact)(struct kv *kv, struct err *e); /* rewrites everything */
-};
+/* Writes a checkpoint to a new folder. */
+int kv_save(struct kv *kv, const char *folder, struct err *e);
+/* Called when another store has replaced this one: close then removes its files. */
+void kv_retire(struct kv *kv);
+/* Number of iterators that are not freed yet. */
+uint32_t kv_iterators(const struct kv *kv);
+/* A backup of everything into a folder of backups (engine/local/rocksdb/kv_backup.c). */
+int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
+/* Bytes of files that hold the keys in [from, to), approximately. */
+uint64_t kv_bytes(struct kv *kv, struct slice from, struct slice to);
+/* frees whole files at once, then deletes */
+int kv_drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e);
+int kv_compact(struct kv *kv, struct err *e); /* rewrites everything */
 
 /* Calls fn for every key in [from, to) until it does not return 0; at NULL: now. */
 int kv_scan(struct kv *kv, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -166,9 +155,9 @@ int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
 /* Writes, and waits until the store has room: 0, -1 or KV_CHANGED. */
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;
 
-struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
+struct kv *kv_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* Opens a checkpoint (save) in its folder, read-only. */
-struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;
+struct kv *kv_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;
 
 struct kv_verify {
     void (*take)(void *arg, struct slice key, struct slice value); /* every pair */
@@ -179,5 +168,5 @@ struct kv_verify {
 };
 /* Reads every block of every file of a store that is not open, verifies its checksum, and changes
  * nothing. -1: no memory. */
-int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v,
-                      struct err *e) MUST_CHECK;
+int kv_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v,
+              struct err *e) MUST_CHECK;

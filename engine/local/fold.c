@@ -14,7 +14,7 @@ bool engi_fold_count(struct engi_fold *f, uint64_t hash) {
 }
 
 bool engi_fold_row(struct kv *kv, struct engi_guards *guards, struct slice key, uint64_t hash) {
-    struct kv_batch *b = kv->ops->batch_new(kv);
+    struct kv_batch *b = kv_batch_new(kv);
     struct kv_value value;
     struct err e;
     bool folded = false;
@@ -22,12 +22,12 @@ bool engi_fold_row(struct kv *kv, struct engi_guards *guards, struct slice key, 
     err_clear(&e);
     if (engi_guard_try_exclusive(guards, hash)) {
         /* The caller may be a loop, so a row that is on disk only is not folded. */
-        if (kv->ops->get(kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
-            folded = !kv->ops->batch_put(b, key, value.bytes) && !kv->ops->write(kv, b, false, &e);
-            kv->ops->release(kv, &value);
+        if (kv_get(kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
+            folded = !kv_batch_put(b, key, value.bytes) && !kv_write(kv, b, false, &e);
+            kv_release(kv, &value);
         }
         engi_guard_release(guards, hash);
     }
-    kv->ops->batch_free(b);
+    kv_batch_free(b);
     return folded;
 }

@@ -72,7 +72,7 @@ static int by_start(const void *a, const void *b) {
 
 /* Deletes a fragment and adds it to those to make new ones of. 1: the step is full. */
 static int take_piece(struct step *s, const struct engi_tomb *piece, struct err *e) {
-    if (s->batch->ops->batch_delete(s->batch, s->it->key)) return err_nomem(e);
+    if (kv_batch_delete(s->batch, s->it->key)) return err_nomem(e);
     if (piece->ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, piece, e)) return -1;
     if (++s->n_pieces < ENGI_FRAGMENT_PIECES || piece->range.no_end) return 0;
     s->clip = arena_dup(&s->arena, piece->range.to);
@@ -106,7 +106,7 @@ static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
     engi_tomb_value(&s->value, tomb, fragmented);
     return buf_failed(&s->key) || buf_failed(&s->value)
                ? -1
-               : s->batch->ops->batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
+               : kv_batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
 }
 
 /* Deletes the loose records; the part of one beyond clip is written back as loose. */
@@ -114,7 +114,7 @@ static int replace_loose(struct step *s, struct err *e) {
     for (uint32_t i = 0; i < s->n_loose; i++) {
         struct engi_tomb tomb = s->loose[i].tomb, rest = tomb;
         if (s->clip.p && slice_cmp(tomb.range.from, s->clip) >= 0) continue;
-        if (s->batch->ops->batch_delete(s->batch, s->loose[i].key)) return err_nomem(e);
+        if (kv_batch_delete(s->batch, s->loose[i].key)) return err_nomem(e);
         if (tomb.ts <= s->tombs.partition_ts) continue;
         if (s->clip.p && (tomb.range.no_end || slice_cmp(tomb.range.to, s->clip) > 0)) {
             tomb.range.to = rest.range.from = s->clip;
@@ -140,14 +140,13 @@ static int run(struct step *s, struct err *e) {
     for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
         if (put(s, &piece, true)) return err_nomem(e);
     assert(engi_partition_is_shared(&s->own->guards, s->prefix)); /* invariant 7 (a) */
-    rc = s->own->kv->ops->write(s->own->kv, s->batch, false, e);
+    rc = kv_write(s->own->kv, s->batch, false, e);
     if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store fragments later */
     engi_count(s->own->eng, ENG_STAT_FRAGMENTED);
     return s->more;
 }
 
 static int step_locked(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
-    const struct kv_ops *ops = own->kv->ops;
     struct step *s = calloc(1, sizeof(*s));
     struct buf upper;
     if (!s) return err_nomem(e);
@@ -160,15 +159,15 @@ static int step_locked(struct local *own, enum eng_tier tier, struct slice prefi
     buf_init(&upper, 0);
     buf_put_slice(&upper, prefix);
     buf_u8(&upper, ENGI_PAST);
-    s->batch = ops->batch_new(own->kv);
+    s->batch = kv_batch_new(own->kv);
     int rc = s->batch && !buf_failed(&upper) ? 0 : err_nomem(e);
     /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
      * of a history can have some, and it is fragmented in the blocking tier. */
     struct kv_iter_spec spec = {
         .tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = buf_slice(&upper)};
-    if (!rc) rc = (s->it = ops->iter_new(own->kv, &spec, e)) ? run(s, e) : -1;
+    if (!rc) rc = (s->it = kv_iter_new(own->kv, &spec, e)) ? run(s, e) : -1;
     if (s->it) s->it->ops->iter_free(s->it);
-    if (s->batch) ops->batch_free(s->batch);
+    if (s->batch) kv_batch_free(s->batch);
     buf_fini(&upper);
     buf_fini(&s->value);
     buf_fini(&s->key);

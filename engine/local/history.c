@@ -98,17 +98,17 @@ int engi_history_log(struct local *own, struct engi_history *h, struct kv_batch 
     buf_put_slice(scratch, delta);
     if (buf_failed(scratch)) return -1;
     atomic_fetch_add_explicit(&h->logged, name.n + scratch->n, memory_order_relaxed);
-    return b->ops->batch_put(b, name, buf_slice(scratch));
+    return kv_batch_put(b, name, buf_slice(scratch));
 }
 
 static int write_floor(struct local *own, uint32_t history, int64_t us, struct err *e) {
     uint8_t at[LOG_KEY], value[8];
-    struct kv_batch *b = own->kv->ops->batch_new(own->kv);
+    struct kv_batch *b = kv_batch_new(own->kv);
     if (!b) return err_nomem(e);
     store_u64(value, (uint64_t)us);
-    int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
+    int rc = kv_batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
                                                                                   : kv_write_patiently(own->kv, b, e);
-    b->ops->batch_free(b);
+    kv_batch_free(b);
     return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }
 
@@ -116,11 +116,11 @@ static int read_floor(struct local *own, uint32_t history, int64_t *us, struct e
     uint8_t at[LOG_KEY];
     struct kv_value value;
     *us = INT64_MAX;
-    int got = own->kv->ops->get(own->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
+    int got = kv_get(own->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
     if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
     if (got < 0) return -1;
     if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
-    own->kv->ops->release(own->kv, &value);
+    kv_release(own->kv, &value);
     return 0;
 }
 
@@ -145,7 +145,7 @@ static void let_commits_pass(struct local *own) {
  * deletion of nothing stays in the store for a while. */
 static int holds(struct local *own, const struct bounds *b, struct err *e) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = b->from, .upper = b->to};
-    struct kv_iter *it = own->kv->ops->iter_new(own->kv, &spec, e);
+    struct kv_iter *it = kv_iter_new(own->kv, &spec, e);
     if (!it) return -1;
     int got = it->ops->iter_move(it, KV_SEEK, b->from, e);
     it->ops->iter_free(it);
@@ -156,7 +156,7 @@ static int clear_log(struct local *own, uint32_t history, struct err *e) {
     struct bounds log;
     set_bounds(&log, true, history);
     int there = holds(own, &log, e);
-    return there > 0 ? own->kv->ops->drop_range(own->kv, log.from, log.to, e) : there;
+    return there > 0 ? kv_drop_range(own->kv, log.from, log.to, e) : there;
 }
 
 /* Removes the rows that an interrupted eng_history_begin left behind. */
@@ -186,13 +186,13 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
     floor_is(own, h, 0);
     if (set_history(own, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(own);
-    struct kv_snapshot *at = copy ? own->kv->ops->snapshot_new(own->kv) : NULL;
+    struct kv_snapshot *at = copy ? kv_snapshot_new(own->kv) : NULL;
     /* for an empty table, writes in this very microsecond count as later */
     int64_t now_us = clock_wall_us(own->eng->clock) - !copy;
     int rc = copy && !at ? err_nomem(e) : 0;
     if (at) {
         rc = engi_ingest_at(own, history, own, table, at, e);
-        own->kv->ops->snapshot_free(own->kv, at);
+        kv_snapshot_free(own->kv, at);
     }
     if (rc || write_floor(own, history, now_us, e)) return -1;
     floor_is(own, h, now_us);
@@ -225,26 +225,24 @@ struct removal {
 static int remove_key(void *arg, struct slice key, struct slice value, struct err *e) {
     enum { MANY = 1000 };
     struct removal *r = arg;
-    const struct kv_ops *ops = r->own->kv->ops;
     (void)value;
-    if (ops->batch_delete(r->batch, key)) return err_nomem(e);
+    if (kv_batch_delete(r->batch, key)) return err_nomem(e);
     if (++r->n < MANY) return 0;
     r->n = 0;
     int rc = kv_write_patiently(r->own->kv, r->batch, e);
-    ops->batch_clear(r->batch);
+    kv_batch_clear(r->batch);
     return rc ? -1 : 0;
 }
 
 /* Removes the rows key by key, because the table's id is used again. */
 static int remove_rows(struct local *own, uint32_t table, struct err *e) {
-    const struct kv_ops *ops = own->kv->ops;
-    struct removal r = {.own = own, .batch = ops->batch_new(own->kv)};
+    struct removal r = {.own = own, .batch = kv_batch_new(own->kv)};
     struct bounds rows;
     if (!r.batch) return err_nomem(e);
     set_bounds(&rows, false, table);
     int rc = kv_scan(own->kv, NULL, rows.from, rows.to, remove_key, &r, e);
     if (!rc && r.n && kv_write_patiently(own->kv, r.batch, e)) rc = -1;
-    ops->batch_free(r.batch);
+    kv_batch_free(r.batch);
     return rc;
 }
 
@@ -285,7 +283,7 @@ uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
     for (int log = 0; log < 2; log++) {
         struct bounds b;
         set_bounds(&b, log, history);
-        bytes += own->kv->ops->bytes(own->kv, b.from, b.to);
+        bytes += kv_bytes(own->kv, b.from, b.to);
     }
     return bytes;
 }
@@ -303,18 +301,18 @@ static int copy_record(void *arg, struct slice key, struct slice value, struct e
     if (key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
     memcpy(at, key.p, LOG_KEY);
     store_u32(at + 4, copy->history);
-    return copy->load->ops->load_add(copy->load, slice_of(at, LOG_KEY), value, e);
+    return kv_load_add(copy->load, slice_of(at, LOG_KEY), value, e);
 }
 
 int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
     struct local *own = local_if(eng);
     struct bounds log;
-    struct log_copy copy = {.load = own->kv->ops->load_new(own->kv, e), .history = history};
+    struct log_copy copy = {.load = kv_load_new(own->kv, e), .history = history};
     if (!copy.load) return -1;
     set_bounds(&log, true, from_history);
     int rc = kv_scan(local_of(&from->store)->kv, NULL, log.from, log.to, copy_record, &copy, e);
-    if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
-    copy.load->ops->load_free(copy.load);
+    if (!rc) rc = kv_load_finish(copy.load, e);
+    kv_load_free(copy.load);
     return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
 }
 
@@ -339,7 +337,7 @@ static int end_chunk(struct replay *p, struct err *e) {
     if (eng_batch_commit(p->batch, &seq, e)) return -1;
     if (!p->taken) return 0;
     int rc = kv_write_patiently(p->own->kv, p->taken, e);
-    p->taken->ops->batch_clear(p->taken);
+    kv_batch_clear(p->taken);
     return rc;
 }
 
@@ -348,7 +346,7 @@ static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e)
     struct slice key = rd_bytes(&rd, rd_u32(&rd)), delta = rd_bytes(&rd, rd_left(&rd));
     if (rd.bad || it->key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
     if (engi_batch_replay(p->batch, p->table, key, delta, e)) return -1;
-    if (p->taken && p->taken->ops->batch_delete(p->taken, it->key)) return err_nomem(e);
+    if (p->taken && kv_batch_delete(p->taken, it->key)) return err_nomem(e);
     return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
 }
 
@@ -359,7 +357,7 @@ static int replay(struct replay *p, struct err *e) {
                                 .lower = log_key(from, p->history, 1, 0),
                                 .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
     if (!(p->batch = eng_batch_new(p->own->eng))) return err_nomem(e);
-    struct kv_iter *it = p->own->kv->ops->iter_new(p->own->kv, &spec, e);
+    struct kv_iter *it = kv_iter_new(p->own->kv, &spec, e);
     int got = it ? it->ops->iter_move(it, KV_SEEK, spec.lower, e) : -1, rc = 0;
     while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
     if (it) it->ops->iter_free(it);
@@ -382,10 +380,10 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
     }
     engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
     if (rc) return -1;
-    p.taken = own->kv->ops->batch_new(own->kv);
+    p.taken = kv_batch_new(own->kv);
     if (!p.taken) return err_nomem(e);
     rc = replay(&p, e);
-    p.taken->ops->batch_free(p.taken);
+    kv_batch_free(p.taken);
     return rc;
 }
 
@@ -396,7 +394,7 @@ static struct kv_snapshot *snapshot_of(struct local *own, struct engi_history *h
     engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
     if (at_us >= atomic_load(&h->floor_us)) {
         engi_commit_locks_take(&own->commit_locks);
-        s = own->kv->ops->snapshot_new(own->kv);
+        s = kv_snapshot_new(own->kv);
         engi_commit_locks_leave(&own->commit_locks);
         if (!s) err_nomem(e);
     } else {
@@ -415,6 +413,6 @@ int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32
     if (!s) return -1;
     struct replay p = {.own = own, .history = history, .table = table, .at = s, .up_to_us = at_us};
     int rc = engi_ingest_at(own, table, own, history, s, e) || replay(&p, e) ? -1 : 0;
-    own->kv->ops->snapshot_free(own->kv, s);
+    kv_snapshot_free(own->kv, s);
     return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }

@@ -30,8 +30,8 @@ int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_
     if (LIKELY(ts < now) || now == INT64_MAX) return 0;
     *ceiling = ts > INT64_MAX - h->step ? INT64_MAX : ts + h->step;
     assert(*ceiling > ts || *ceiling == INT64_MAX); /* invariant 1 */
-    if (now != INT64_MIN && b->ops->batch_delete(b, record(h, key, now))) return -1;
-    return b->ops->batch_put(b, record(h, key, *ceiling), slice_of("", 0));
+    if (now != INT64_MIN && kv_batch_delete(b, record(h, key, now))) return -1;
+    return kv_batch_put(b, record(h, key, *ceiling), slice_of("", 0));
 }
 
 void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling) {

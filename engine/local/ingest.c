@@ -48,13 +48,13 @@ static int rename_key(struct ingest *in, struct slice key, size_t at, struct err
 static int take_row(void *arg, struct slice key, struct slice value, struct err *e) {
     struct ingest *in = arg;
     if (note_newest(in, value, e) || rename_key(in, key, 0, e)) return -1;
-    return in->rows->ops->load_add(in->rows, buf_slice(&in->key), value, e);
+    return kv_load_add(in->rows, buf_slice(&in->key), value, e);
 }
 
 static int take_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     struct ingest *in = arg;
     if (rename_key(in, key, 4, e)) return -1;
-    return in->marks->ops->batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
+    return kv_batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
 }
 
 /* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
@@ -84,21 +84,21 @@ static int write_marks(struct ingest *in, struct err *e) {
 static int take_over(struct local *own, struct local_table *t, struct local *from, uint32_t from_table,
                      const struct kv_snapshot *at, struct err *e) {
     struct ingest in = {
-        .to = own, .table = t->front.id, .newest = ENG_NO_TS, .marks = own->kv->ops->batch_new(own->kv)};
+        .to = own, .table = t->front.id, .newest = ENG_NO_TS, .marks = kv_batch_new(own->kv)};
     if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
-    in.rows = own->kv->ops->load_new(own->kv, e);
+    in.rows = kv_load_new(own->kv, e);
     int rc = in.rows ? engi_commit_check(own->eng, e) : -1;
     if (!rc) rc = copy(&in, from, at, true, from_table, e);
     if (!rc) rc = copy(&in, from, at, false, from_table, e);
     engi_table_forget(t);
     if (!rc) rc = write_marks(&in, e);
     engi_table_change_begin(t);
-    if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
+    if (!rc) rc = kv_load_finish(in.rows, e);
     engi_table_change_end(t);
     engi_changed_all(t);
-    if (in.rows) in.rows->ops->load_free(in.rows);
-    in.marks->ops->batch_free(in.marks);
+    if (in.rows) kv_load_free(in.rows);
+    kv_batch_free(in.marks);
     buf_fini(&in.key);
     return rc;
 }

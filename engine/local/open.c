@@ -59,7 +59,7 @@ int local_open(struct eng *eng, const struct eng_options *o, struct err *e) {
                                           .prefix_len = engi_prefix_len,
                                           .near_len = ENGI_KEY_NEAR,
                                           .filter = engi_purge};
-    own->kv = kv_rocksdb_open(&own->kv_options, e);
+    own->kv = kv_open(&own->kv_options, e);
     if (!own->kv) return -1;
     own->cache = engi_cache_new(o->row_cache_bytes); /* without memory for it, the store works without it */
     if (engi_load_marks(own, e)) return -1;
@@ -70,8 +70,8 @@ int local_open(struct eng *eng, const struct eng_options *o, struct err *e) {
 
 void local_close(struct store *s) {
     struct local *own = local_of(s);
-    if (own->retired) own->retired->ops->close(own->retired);
-    if (own->kv) own->kv->ops->close(own->kv);
+    if (own->retired) kv_close(own->retired);
+    if (own->kv) kv_close(own->kv);
     pthread_rwlock_destroy(&own->whole);
     pthread_mutex_destroy(&own->named_lock);
     engi_guards_fini(&own->guards);

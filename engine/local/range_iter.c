@@ -166,7 +166,7 @@ static int move_below(struct range_iter *i, enum kv_move move, struct slice key,
 static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
     struct engi_cached_range *range = i->range;
     assert(!i->began || i->spec.tier == ENG_TIER_CACHE);
-    if (!(i->below = i->own->kv->ops->iter_new(i->own->kv, &i->spec, e))) return -1;
+    if (!(i->below = kv_iter_new(i->own->kv, &i->spec, e))) return -1;
     bool same = engi_range_cache_holds(i->own, &i->look);
     if (i->began && !same) return KV_INCOMPLETE;
     i->range = NULL;
@@ -232,7 +232,7 @@ struct kv_iter *engi_range_iter_new(struct local *own, const struct kv_iter_spec
     }
     if (range) engi_cached_unref(&range->head);
     engi_range_cache_count(own, &look, false);
-    struct kv_iter *below = own->kv->ops->iter_new(own->kv, spec, e);
+    struct kv_iter *below = kv_iter_new(own->kv, spec, e);
     if (!i || !below) {
         free(i);
         return below;

@@ -20,15 +20,14 @@ bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, in
 
 /* Keeps a value that a get has found: copies and releases it, or pins it for the arena's life. */
 static int keep(struct local *own, struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
-    const struct kv_ops *ops = own->kv->ops;
     if (UNLIKELY(value->bytes.n > ENGI_COPIED_MAX)) {
-        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, ops->release, own->kv, value)};
+        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, kv_release, own->kv, value)};
         if (out->cells) return 0;
-        ops->release(own->kv, value);
+        kv_release(own->kv, value);
         return err_nomem(e);
     }
     int rc = engi_value_copy(value->bytes, a, out, e);
-    ops->release(own->kv, value);
+    kv_release(own->kv, value);
     return rc;
 }
 
@@ -43,7 +42,7 @@ static int get(struct local *own, struct local_table *t, enum eng_tier tier, str
         if (!got) r->row.bytes.p = NULL;
         return 0;
     }
-    got = own->kv->ops->get(own->kv, tier, r->key, &value, e);
+    got = kv_get(own->kv, tier, r->key, &value, e);
     if (got < 0 || (got && keep(own, &value, r->arena, &r->row, e))) return got < 0 ? got : -1;
     if (own->cache) engi_row_cache_fill(own, &look, r->key, got ? &r->row.bytes : NULL);
     return 0;
@@ -59,7 +58,7 @@ static int walk(struct local *own, enum eng_tier tier, struct store_read *r, str
     memcpy(upper, r->key.p, n);
     upper[n] = ENGI_PAST;
     struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = true, .upper = slice_of(upper, n + 1)};
-    struct kv_iter *it = own->kv->ops->iter_new(own->kv, &spec, e);
+    struct kv_iter *it = kv_iter_new(own->kv, &spec, e);
     if (!it) return -1;
     engi_read_begin(r);
     int rc = engi_walk(it, tier, r, e);
@@ -134,7 +133,7 @@ struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const
                                        .whole = range->tier != ENG_TIER_CACHE || range->both_ends};
         return engi_range_iter_new(own, &spec, &want, e);
     }
-    return own->kv->ops->iter_new(own->kv, &spec, e);
+    return kv_iter_new(own->kv, &spec, e);
 }
 
 /* ---- hints ---- */

@@ -48,7 +48,7 @@ static int visited(struct pass *p) {
 
 static int reopen(struct pass *p, struct err *e) {
     if (p->it) p->it->ops->iter_free(p->it);
-    p->it = p->own->kv->ops->iter_new(p->own->kv, &p->kv, e);
+    p->it = kv_iter_new(p->own->kv, &p->kv, e);
     p->since_open = 0;
     return p->it ? 0 : -1;
 }
@@ -93,16 +93,15 @@ static bool take_exclusive(struct pass *p, uint64_t hash) {
 }
 
 static int write_record(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
-    const struct kv_ops *ops = p->own->kv->ops;
     assert(engi_is_pinned(&p->t->front)); /* invariant 8 */
-    struct kv_batch *b = ops->batch_new(p->own->kv);
+    struct kv_batch *b = kv_batch_new(p->own->kv);
     if (!b) return err_nomem(e);
-    int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
+    int rc = value ? kv_batch_put(b, key, *value) : kv_batch_delete(b, key);
     if (rc) rc = err_nomem(e);
-    else rc = ops->write(p->own->kv, b, false, e);
+    else rc = kv_write(p->own->kv, b, false, e);
     if (rc == KV_BUSY)
         rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
-    ops->batch_free(b);
+    kv_batch_free(b);
     if (!rc) engi_count(p->own->eng, ENG_STAT_RECLAIMED);
     if (!rc && !value) p->own->removed++;
     if (!rc) engi_changed(p->t, p->bucket);
@@ -120,7 +119,6 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
 /* Reads the whole row as it is now and writes it back without the dead parts, with the guard held
  * exclusively (invariant 3). */
 static int clean_row(struct pass *p, struct slice key, struct err *e) {
-    const struct kv_ops *ops = p->own->kv->ops;
     uint64_t hash = murmur3_hash(key);
     struct kv_value value;
     if (!take_exclusive(p, hash)) {
@@ -128,7 +126,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
         return 0;
     }
     struct engi_purged purged = {.empty = true, .newest_ts = ENG_NO_TS};
-    int rc = ops->get(p->own->kv, ENG_TIER_ANY, key, &value, e);
+    int rc = kv_get(p->own->kv, ENG_TIER_ANY, key, &value, e);
     if (rc > 0) {
         p->value.n = 0;
         rc = engi_purge_row(&p->limits, value.bytes, &p->value, &purged)
@@ -138,7 +136,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
         if (!rc && purged.dropped) engi_row_cache_evict(p->own, hash, key);
         if (!rc && purged.dropped) rc = write_one(p, key, purged.empty ? NULL : &left, e);
         if (!rc && purged.expired) engi_tell_expiry(p->own->eng, key, value.bytes, p->limits.covered_ts);
-        ops->release(p->own->kv, &value);
+        kv_release(p->own->kv, &value);
     }
     engi_guard_release(&p->own->guards, hash);
     note_left(p, &purged);
@@ -196,12 +194,11 @@ static int visit_rows(struct pass *p, struct err *e) {
 
 /* Removes the deletion's record, unless it has changed since the rows below it were checked. */
 static int remove_same(struct pass *p, struct err *e) {
-    const struct kv_ops *ops = p->own->kv->ops;
     struct kv_value value;
-    int got = ops->get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
+    int got = kv_get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
     if (got <= 0) return got;
     bool same = slice_eq(value.bytes, p->it->value);
-    ops->release(p->own->kv, &value);
+    kv_release(p->own->kv, &value);
     if (!same) p->left[ENGI_MARK_COVER] = true;
     return same ? write_one(p, p->it->key, NULL, e) : 0;
 }
@@ -397,6 +394,6 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
 
 void local_reclaimed(struct store *s) {
     struct local *own = local_of(s);
-    own->kv->ops->tidy(own->kv, own->removed);
+    kv_tidy(own->kv, own->removed);
     own->removed = 0;
 }

@@ -35,7 +35,7 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
         snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || own->kv->ops->save(own->kv, fresh, e) ||
+    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || kv_save(own->kv, fresh, e) ||
         kv_state_note(fresh, of, e))
         return -1;
     if (rename(path, old) && errno != ENOENT)
@@ -74,7 +74,7 @@ struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *
     struct local *of = calloc(1, sizeof(*of));
     if (state && of) {
         state->store = (struct store){.ops = &local_store_ops, .front = &engi_front, .own = of};
-        *of = (struct local){.eng = state, .kv = kv_rocksdb_view(&o, path, e)};
+        *of = (struct local){.eng = state, .kv = kv_view(&o, path, e)};
         if (of->kv) return state;
     } else {
         err_nomem(e);
@@ -86,7 +86,7 @@ struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *
 
 void eng_state_close(struct eng *state) {
     struct local *of = local_of(&state->store);
-    of->kv->ops->close(of->kv);
+    kv_close(of->kv);
     free(of);
     free(state);
 }
@@ -114,9 +114,9 @@ void eng_state_settle(struct eng *eng) {
     enum { TRIES = 100, EACH_US = 1000 };
     struct local *own = local_if(eng);
     struct kv *kv = own ? own->retired : NULL;
-    for (int i = 0; kv && i < TRIES && kv->ops->iterators(kv); i++) usleep(EACH_US);
-    if (!kv || kv->ops->iterators(kv)) return;
-    kv->ops->close(kv);
+    for (int i = 0; kv && i < TRIES && kv_iterators(kv); i++) usleep(EACH_US);
+    if (!kv || kv_iterators(kv)) return;
+    kv_close(kv);
     own->retired = NULL;
 }
 
@@ -135,7 +135,7 @@ static struct kv *open_state(struct local *own, const char *name, struct err *e)
     if (kv_state_stage(own->kv_options.data_dir, name, rows, e)) return NULL;
     struct kv_options o = own->kv_options;
     o.rows = rows;
-    return kv_rocksdb_open(&o, e);
+    return kv_open(&o, e);
 }
 
 /* Ends the process on a failure after which neither store can be used; the disk still has one of
@@ -150,7 +150,7 @@ static int swap(struct local *own, const char *name, struct err *e) {
     engi_commit_stop(own->eng);
     struct kv *fresh = open_state(own, name, e);
     if (fresh) {
-        own->kv->ops->retire(own->kv);
+        kv_retire(own->kv);
         own->retired = own->kv;
         own->kv = fresh;
         forget(own);

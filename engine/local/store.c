@@ -43,7 +43,7 @@ static int drop(struct store *s, uint32_t id, struct err *e) {
     engi_table_change_begin(t);
     int rc = engi_drop_rows(own->kv, id, e);
     engi_table_change_end(t);
-    if (!rc) rc = own->kv->ops->drop_range(own->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
+    if (!rc) rc = kv_drop_range(own->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
     for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.recorded[i], 0);
         atomic_store(&t->marks.set[i], 0);
@@ -57,22 +57,22 @@ static int drop(struct store *s, uint32_t id, struct err *e) {
 
 static int sync_log(struct store *s, bool to_disk, struct err *e) {
     struct kv *kv = local_of(s)->kv;
-    return kv->ops->sync(kv, to_disk, e);
+    return kv_sync(kv, to_disk, e);
 }
 
 static int heal(struct store *s, struct err *e) {
     struct kv *kv = local_of(s)->kv;
-    return kv->ops->heal(kv, e);
+    return kv_heal(kv, e);
 }
 
 static void synced(struct store *s) {
     struct kv *kv = local_of(s)->kv;
-    kv->ops->synced(kv);
+    kv_synced(kv);
 }
 
 static void settle(struct store *s) {
     struct kv *kv = local_of(s)->kv;
-    kv->ops->settle(kv);
+    kv_settle(kv);
 }
 
 static const struct store_log_ops local_log = {.sync = sync_log, .heal = heal, .synced = synced, .settle = settle};
@@ -98,7 +98,7 @@ static bool ailing(struct store *s, char *why, size_t size) {
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
     if (since && clock_machine_us(&clock_real) - since > STALLED_US) return true;
     hold_store(own);
-    bool ails = own->kv->ops->ailing(own->kv, why, size);
+    bool ails = kv_ailing(own->kv, why, size);
     leave_store(own);
     return ails;
 }
@@ -132,7 +132,7 @@ static uint64_t stat(const struct store *s, enum eng_stat which) {
 static int backup(struct store *s, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     struct local *own = local_of(s);
     hold_store(own);
-    int rc = engi_commit_check(own->eng, e) || own->kv->ops->backup(own->kv, folder, keep, out, e) ? -1 : 0;
+    int rc = engi_commit_check(own->eng, e) || kv_backup(own->kv, folder, keep, out, e) ? -1 : 0;
     leave_store(own);
     return rc;
 }
@@ -140,7 +140,7 @@ static int backup(struct store *s, const char *folder, uint32_t keep, struct eng
 /* A compaction removes data from any table, so all tables count as changed when it ends. */
 static int compact(struct store *s, struct err *e) {
     struct local *own = local_of(s);
-    int rc = own->kv->ops->compact(own->kv, e);
+    int rc = kv_compact(own->kv, e);
     struct engi_section section = engi_enter(&own->eng->epoch);
     for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
         for (struct engi_table *t = atomic_load(&own->eng->tables.places[i]); t; t = atomic_load(&t->next))

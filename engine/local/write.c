@@ -80,7 +80,7 @@ struct eng_batch *engi_write_batch_new(struct store *s) {
     if (!b) return NULL;
     b->own = own;
     b->commit_lock = atomic_fetch_add(&own->commit_locks.next, 1) % ENGI_COMMIT_LOCKS;
-    b->kv = own->kv->ops->batch_new(own->kv);
+    b->kv = kv_batch_new(own->kv);
     if (!b->kv) {
         free(b);
         return NULL;
@@ -147,7 +147,7 @@ static void leave_stripes(struct batch *b) {
 void engi_write_batch_free(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
     engi_guard_cancel(&b->own->guards, &b->note);
-    b->kv->ops->batch_free(b->kv);
+    kv_batch_free(b->kv);
     buf_fini(&b->taken_bytes);
     free(b->writes);
     free(b->marks);
@@ -214,7 +214,7 @@ static int put_mark(struct batch *b, struct local_table *table, uint16_t place) 
     store_u32(key, ENGI_TABLE_MARKS);
     store_u32(key + 4, table->front.id);
     store_u16(key + 8, place);
-    return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+    return kv_batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 
 /* Notes the write's marks before the store has the write (invariant 4). */
@@ -271,11 +271,11 @@ static int hand_over(struct batch *b, size_t i) {
         return -1;
     if (c->is_range) {
         w->fold = engi_fold_count(&own->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
-        return b->kv->ops->batch_put(b->kv, key, value); /* every write of this key has this value */
+        return kv_batch_put(b->kv, key, value); /* every write of this key has this value */
     }
     w->fold = !alone && engi_fold_count(&own->fold, w->hash);
     ++*(alone ? &b->puts : &b->merges);
-    return alone ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
+    return alone ? kv_batch_put(b->kv, key, value) : kv_batch_merge(b->kv, key, value);
 }
 
 struct ceilings { int64_t newest, clock; };
@@ -414,7 +414,7 @@ static int write_shared(struct batch *b, bool patience, struct err *e) {
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
     b->now_us = 0;
-    int rc = fill(b, &ceilings) ? err_nomem(e) : own->kv->ops->write(own->kv, b->kv, patience, e);
+    int rc = fill(b, &ceilings) ? err_nomem(e) : kv_write(own->kv, b->kv, patience, e);
     leave_guards(b, rc ? TO_WRITE : WRITTEN);
     if (!rc) {
         recorded(b, &ceilings);
@@ -425,7 +425,7 @@ static int write_shared(struct batch *b, bool patience, struct err *e) {
     b->n_taken = 0;
     buf_clear(&b->taken_bytes, BYTES_KEPT);
     b->base.value.failed = false;
-    b->kv->ops->batch_clear(b->kv);
+    kv_batch_clear(b->kv);
     b->n_marks = 0;
     return rc;
 }

@@ -53,7 +53,7 @@ static struct kv_iter *cursor(struct several *own, enum eng_tier tier, struct sl
                               struct err *e) {
     struct kv_iter_spec spec = {.tier = tier, .lower = lower, .upper = upper};
     answer_late(own);
-    return own->kv->ops->iter_new(own->kv, &spec, e);
+    return kv_iter_new(own->kv, &spec, e);
 }
 
 static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
@@ -111,8 +111,8 @@ static int add_condition(struct kv_batch *kv, struct slice prefix, uint64_t ball
     key->n = 0;
     buf_put_slice(key, prefix);
     buf_u8(key, ENGI_BALLOT);
-    return buf_failed(key) || kv->ops->batch_expect(kv, buf_slice(key), ballot ? &seen : NULL) ||
-           kv->ops->batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
+    return buf_failed(key) || kv_batch_expect(kv, buf_slice(key), ballot ? &seen : NULL) ||
+           kv_batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
 }
 
 static struct slice prefix_of(const struct eng_batch *b, size_t i) {
@@ -135,7 +135,7 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
         if (left_out.n && slice_eq(prefix_of(b, i), left_out)) continue;
         c->written = left_out.n > 0;
         struct slice key = engi_change_key(b, c), value = engi_change_value(b, c);
-        rc = c->is_range ? kv->ops->batch_put(kv, key, value) : kv->ops->batch_merge(kv, key, value);
+        rc = c->is_range ? kv_batch_put(kv, key, value) : kv_batch_merge(kv, key, value);
         if (rc || !c->conditional || has_condition(b, i)) continue;
         *conditional = true;
         rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->value);
@@ -153,7 +153,7 @@ static int write_batch(struct several *own, struct kv_batch *kv, struct err *e) 
 
 static int commit(struct eng_batch *b, bool patience, struct err *e) {
     struct several *own = several_of(b->store);
-    struct kv_batch *kv = own->kv->ops->batch_new(own->kv);
+    struct kv_batch *kv = kv_batch_new(own->kv);
     bool conditional = false;
     (void)patience;
     if (!kv) return err_nomem(e);
@@ -169,7 +169,7 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
             b->store->front->ballot_moved(b->store, prefix_of(b, i));
     if (!rc && in_part) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.applied_in)) rc = lost(e);
-    kv->ops->batch_free(kv);
+    kv_batch_free(kv);
     return rc;
 }
 
@@ -208,7 +208,7 @@ static int drop(struct store *s, uint32_t table, struct err *e) {
 }
 
 static void content_free(struct content *of) {
-    if (of->kv) of->kv->ops->close(of->kv);
+    if (of->kv) kv_close(of->kv);
     pthread_mutex_destroy(&of->lock);
     free(of);
 }
@@ -268,7 +268,7 @@ int several_open(struct store *s, const struct eng_test_faults *faults, struct e
     struct content *of = calloc(1, sizeof(*of));
     if (!of) return err_nomem(e);
     pthread_mutex_init(&of->lock, NULL);
-    of->kv = kv_rocksdb_open(&o, e);
+    of->kv = kv_open(&o, e);
     if (of->kv && !open_handle(s, of, faults, e)) return 0;
     content_free(of);
     return -1;

@@ -10,20 +10,20 @@ static int add(struct kv_batch *b, const struct eng_meta_change *change, struct 
     engi_key_table(&key, ENGI_TABLE_META);
     buf_put_slice(&key, change->key);
     int rc = buf_failed(&key) ? -1 : 0;
-    if (!rc && change->conditional) rc = b->ops->batch_expect(b, buf_slice(&key), change->expected);
-    if (!rc) rc = change->deleted ? b->ops->batch_delete(b, buf_slice(&key))
-                                  : b->ops->batch_put(b, buf_slice(&key), change->value);
+    if (!rc && change->conditional) rc = kv_batch_expect(b, buf_slice(&key), change->expected);
+    if (!rc) rc = change->deleted ? kv_batch_delete(b, buf_slice(&key))
+                                  : kv_batch_put(b, buf_slice(&key), change->value);
     buf_fini(&key);
     return rc ? err_nomem(e) : 0;
 }
 
 int engi_named_write(struct kv *kv, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
-    struct kv_batch *b = kv->ops->batch_new(kv);
+    struct kv_batch *b = kv_batch_new(kv);
     if (!b) return err_nomem(e);
     int rc = 0;
     for (uint32_t i = 0; i < n && !rc; i++) rc = add(b, &changes[i], e);
     if (!rc) rc = kv_write_patiently(kv, b, e);
-    kv->ops->batch_free(b);
+    kv_batch_free(b);
     return rc;
 }
 
@@ -66,7 +66,7 @@ static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, st
     store_u32(to, lead + 1);
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = slice_of(from, at + 4)};
     if (lead) spec.upper = slice_of(to, 4);
-    struct kv_iter *it = kv->ops->iter_new(kv, &spec, e);
+    struct kv_iter *it = kv_iter_new(kv, &spec, e);
     if (!it) return -1;
     uint8_t seek[8];
     memcpy(seek, from, sizeof(seek));
@@ -95,5 +95,5 @@ int engi_drop_rows(struct kv *kv, uint32_t table, struct err *e) {
     uint8_t from[4], to[4];
     store_u32(from, table);
     store_u32(to, table + 1);
-    return kv->ops->drop_range(kv, slice_of(from, 4), slice_of(to, 4), e);
+    return kv_drop_range(kv, slice_of(from, 4), slice_of(to, 4), e);
 }

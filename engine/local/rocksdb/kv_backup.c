@@ -105,15 +105,15 @@ static void take_info(const rocksdb_backup_engine_info_t *info, int i, struct en
 
 /* ---- making one ---- */
 
-int rocks_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     char *text = NULL;
-    if (r->memory) return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
+    if (kv->memory)
+        return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
     int got = look_at_folder(folder, e);
     if (got < 0 || (!got && write_marker(folder, e))) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
-    rocksdb_backup_engine_create_new_backup_flush(b, r->db, 1, &text);
+    rocksdb_backup_engine_create_new_backup_flush(b, kv->db, 1, &text);
     if (!text && keep) rocksdb_backup_engine_purge_old_backups(b, keep, &text);
     const rocksdb_backup_engine_info_t *info = text ? NULL : rocksdb_backup_engine_get_backup_info(b);
     if (info) {
@@ -121,7 +121,7 @@ int rocks_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_ba
         rocksdb_backup_engine_info_destroy(info);
     }
     rocksdb_backup_engine_close(b);
-    return text ? rocks_log_failed(r, text, "the backup is not made", e) : 0;
+    return text ? rocks_log_failed(kv, text, "the backup is not made", e) : 0;
 }
 
 /* ---- listing and verifying ---- */

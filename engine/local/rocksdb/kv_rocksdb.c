@@ -44,42 +44,38 @@ uint64_t rocks_property(rocksdb_t *db, const char *name, uint64_t otherwise) {
     return rocksdb_property_int(db, name, &n) ? otherwise : n;
 }
 
-void rocks_close(struct kv *kv) {
-    struct rocks *r = (struct rocks *)kv;
-    if (r->db) {
-        kv_trim_fini(&r->trim);
-        if (!r->retired && !r->view && !r->memory) rocks_renew_stamp(r);
-        rocksdb_close(r->db);
+void kv_close(struct kv *kv) {
+    if (kv->db) {
+        kv_trim_fini(&kv->trim);
+        if (!kv->retired && !kv->view && !kv->memory) rocks_renew_stamp(kv);
+        rocksdb_close(kv->db);
     }
-    assert(atomic_load(&r->filters) == 0);
+    assert(atomic_load(&kv->filters) == 0);
     for (int i = 0; i < 2; i++) {
-        rocksdb_writeoptions_destroy(r->write[i]);
-        rocksdb_readoptions_destroy(r->read[i]);
+        rocksdb_writeoptions_destroy(kv->write[i]);
+        rocksdb_readoptions_destroy(kv->read[i]);
     }
-    if (r->options) rocksdb_options_destroy(r->options);
-    if (r->cache) rocksdb_cache_destroy(r->cache);
-    if (r->memory) rocksdb_env_destroy(r->memory);
-    if (r->log_fd >= 0) close(r->log_fd);
-    pthread_rwlock_destroy(&r->log_lock);
+    if (kv->options) rocksdb_options_destroy(kv->options);
+    if (kv->cache) rocksdb_cache_destroy(kv->cache);
+    if (kv->memory) rocksdb_env_destroy(kv->memory);
+    if (kv->log_fd >= 0) close(kv->log_fd);
+    pthread_rwlock_destroy(&kv->log_lock);
     struct err e = {0};
-    if (r->retired && kv_remove_folder(r->rows, &e)) log_warn("%s", e.text);
-    free(r);
+    if (kv->retired && kv_remove_folder(kv->rows, &e)) log_warn("%s", e.text);
+    free(kv);
 }
 
-void rocks_retire(struct kv *kv) { ((struct rocks *)kv)->retired = true; }
-uint32_t rocks_iterators(const struct kv *kv) { return atomic_load(&((const struct rocks *)kv)->iterators); }
-
-#define ENTRY(name) .name = rocks_##name,
-static const struct kv_ops rocks_ops = {ROCKS_OPS(ENTRY)};
+void kv_retire(struct kv *kv) { kv->retired = true; }
+uint32_t kv_iterators(const struct kv *kv) { return atomic_load(&kv->iterators); }
 
 /* ---- insert hints of memtables (near_len) ---- */
 
 /* The C API has no function for this option. */
-static rocksdb_options_t *with_hints(const struct rocks *r, char **text) {
+static rocksdb_options_t *with_hints(const struct kv *kv, char **text) {
     char what[100];
     rocksdb_options_t *with = rocksdb_options_create();
-    snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", r->o.near_len);
-    rocksdb_get_options_from_string(r->options, what, with, text);
+    snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", kv->o.near_len);
+    rocksdb_get_options_from_string(kv->options, what, with, text);
     return with;
 }
 
@@ -92,13 +88,13 @@ static bool next_beginning(uint8_t *p, size_t n) {
 
 /* The number of different beginnings of n bytes that keys have, at most `most`. Read errors are
  * ignored here, since later reads report them. The blocks read do not stay in the cache. */
-static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
+static size_t count_beginnings(struct kv *kv, size_t n, size_t most) {
     uint8_t at[KV_NEAR_MAX] = {0};
     size_t found = 0;
     rocksdb_readoptions_t *o = rocks_read_options(ENG_TIER_ANY);
     rocksdb_readoptions_set_total_order_seek(o, 1);
     rocksdb_readoptions_set_fill_cache(o, 0);
-    rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, o);
+    rocksdb_iterator_t *i = rocksdb_create_iterator(kv->db, o);
     rocksdb_iter_seek_to_first(i);
     for (bool more = true; more && found < most && rocksdb_iter_valid(i); found++) {
         struct slice key;
@@ -117,65 +113,65 @@ static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
  * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
  * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
  * for each value of the last byte. */
-static bool has_many_hints(struct rocks *r) {
+static bool has_many_hints(struct kv *kv) {
     enum { OF = 4, HINT_BYTES = 300, VALUES = 256 };
-    size_t may = rocks_memtable_bytes(r) / OF / (HINT_BYTES * VALUES);
-    return count_beginnings(r, r->o.near_len - 1, may + 1) > may;
+    size_t may = rocks_memtable_bytes(kv) / OF / (HINT_BYTES * VALUES);
+    return count_beginnings(kv, kv->o.near_len - 1, may + 1) > may;
 }
 
-static int open_db(struct rocks *r, bool hints, struct err *e) {
+static int open_db(struct kv *kv, bool hints, struct err *e) {
     char *text = NULL;
-    rocksdb_options_t *o = hints ? with_hints(r, &text) : r->options;
-    if (!text) r->db = rocksdb_open(o, r->rows, &text);
+    rocksdb_options_t *o = hints ? with_hints(kv, &text) : kv->options;
+    if (!text) kv->db = rocksdb_open(o, kv->rows, &text);
     if (hints) rocksdb_options_destroy(o);
     return text ? rocks_failed(text, "cannot open the data folder", e) : 0;
 }
 
 /* Opens the store, and opens it again without insert hints if its keys have too many beginnings:
  * these can be counted only in an open store. */
-static int open_with_hints(struct rocks *r, struct err *e) {
-    assert(r->o.near_len <= KV_NEAR_MAX);
-    if (open_db(r, true, e)) return -1;
-    if (!has_many_hints(r)) return 0;
-    rocksdb_close(r->db);
-    r->db = NULL;
-    return open_db(r, false, e);
+static int open_with_hints(struct kv *kv, struct err *e) {
+    assert(kv->o.near_len <= KV_NEAR_MAX);
+    if (open_db(kv, true, e)) return -1;
+    if (!has_many_hints(kv)) return 0;
+    rocksdb_close(kv->db);
+    kv->db = NULL;
+    return open_db(kv, false, e);
 }
 
-static int open_in_memory(struct rocks *r, struct err *e) {
-    r->memory = rocksdb_create_mem_env();
-    snprintf(r->rows, sizeof(r->rows), "/rows");
-    rocks_set_options(r);
-    rocksdb_options_set_env(r->options, r->memory);
-    rocksdb_options_set_create_if_missing(r->options, 1);
-    for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(r->write[patience], 1);
+static int open_in_memory(struct kv *kv, struct err *e) {
+    kv->memory = rocksdb_create_mem_env();
+    snprintf(kv->rows, sizeof(kv->rows), "/rows");
+    rocks_set_options(kv);
+    rocksdb_options_set_env(kv->options, kv->memory);
+    rocksdb_options_set_create_if_missing(kv->options, 1);
+    for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(kv->write[patience], 1);
     rocks_count_nothing();
-    if (r->o.near_len ? open_with_hints(r, e) : open_db(r, false, e)) return -1;
-    kv_trim_init(&r->trim, r->db);
+    if (kv->o.near_len ? open_with_hints(kv, e) : open_db(kv, false, e)) return -1;
+    kv_trim_init(&kv->trim, kv->db);
     return 0;
 }
 
-static int open_in_folder(struct rocks *r, struct err *e) {
-    const char *folder = r->o.data_dir;
+static int open_in_folder(struct kv *kv, struct err *e) {
+    const char *folder = kv->o.data_dir;
     char loading[PATH_MAX];
     struct kv_found found;
-    if (kv_path(r->stamp_path, folder, "tally.stamp", e) || kv_path(loading, folder, ROCKS_LOADING, e) ||
+    if (kv_path(kv->stamp_path, folder, "tally.stamp", e) || kv_path(loading, folder, ROCKS_LOADING, e) ||
         kv_make_folder(folder, e))
         return -1;
-    int stamped = r->o.rows ? 0 : kv_stamp_read(r->stamp_path, &r->stamp, e);
+    int stamped = kv->o.rows ? 0 : kv_stamp_read(kv->stamp_path, &kv->stamp, e);
     if (stamped < 0) return -1;
-    const char *rows = r->o.rows ? r->o.rows : stamped ? r->stamp.rows : "rows";
-    if (kv_path(r->rows, folder, rows, e) || (stamped && kv_state_clean(folder, rows, e)) ||
-        (!r->o.rows && kv_remove_folder(loading, e)) || kv_make_folder(r->rows, e) ||
-        kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &found, e))
+    const char *rows = kv->o.rows ? kv->o.rows : stamped ? kv->stamp.rows : "rows";
+    if (kv_path(kv->rows, folder, rows, e) || (stamped && kv_state_clean(folder, rows, e)) ||
+        (!kv->o.rows && kv_remove_folder(loading, e)) || kv_make_folder(kv->rows, e) ||
+        kv_check(kv->rows, stamped ? &kv->stamp : NULL, kv->o.damage, &found, e))
         return -1;
-    rocks_set_options(r);
-    rocksdb_options_set_create_if_missing(r->options, !found.store);
+    rocks_set_options(kv);
+    rocksdb_options_set_create_if_missing(kv->options, !found.store);
     rocks_count_nothing();
-    if (kv_replay(r->options, r->rows, r->o.near_len && found.range_from >= r->o.near_len, e)) return -1;
-    if (r->o.near_len ? open_with_hints(r, e) : open_db(r, false, e)) return -1;
-    kv_trim_init(&r->trim, r->db);
-    return rocks_write_stamp(r, e);
+    if (kv_replay(kv->options, kv->rows, kv->o.near_len && found.range_from >= kv->o.near_len, e)) return -1;
+    if (kv->o.near_len ? open_with_hints(kv, e) : open_db(kv, false, e)) return -1;
+    kv_trim_init(&kv->trim, kv->db);
+    return rocks_write_stamp(kv, e);
 }
 
 /* A thread that waits for writing goes before new readers. Otherwise a stream of writes to the
@@ -188,43 +184,42 @@ static void init_lock(pthread_rwlock_t *lock) {
     pthread_rwlockattr_destroy(&a);
 }
 
-static struct rocks *rocks_new(const struct kv_options *o, struct err *e) {
-    struct rocks *r = calloc(1, sizeof(*r));
-    if (!r) return err_nomem(e), NULL;
-    r->kv.ops = &rocks_ops;
-    r->o = *o;
-    r->log_fd = -1;
-    init_lock(&r->log_lock);
-    r->read[ENG_TIER_CACHE] = rocks_read_options(ENG_TIER_CACHE);
-    r->read[ENG_TIER_ANY] = rocks_read_options(ENG_TIER_ANY);
+static struct kv *rocks_new(const struct kv_options *o, struct err *e) {
+    struct kv *kv = calloc(1, sizeof(*kv));
+    if (!kv) return err_nomem(e), NULL;
+    kv->o = *o;
+    kv->log_fd = -1;
+    init_lock(&kv->log_lock);
+    kv->read[ENG_TIER_CACHE] = rocks_read_options(ENG_TIER_CACHE);
+    kv->read[ENG_TIER_ANY] = rocks_read_options(ENG_TIER_ANY);
     for (int patience = 0; patience < 2; patience++) {
-        r->write[patience] = rocksdb_writeoptions_create();
-        rocksdb_writeoptions_set_no_slowdown(r->write[patience], !patience);
+        kv->write[patience] = rocksdb_writeoptions_create();
+        rocksdb_writeoptions_set_no_slowdown(kv->write[patience], !patience);
     }
-    return r;
+    return kv;
 }
 
-struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
-    struct rocks *r = rocks_new(o, e);
-    if (!r) return NULL;
-    if (!(o->data_dir ? open_in_folder(r, e) : open_in_memory(r, e))) return &r->kv;
-    rocks_close(&r->kv);
+struct kv *kv_open(const struct kv_options *o, struct err *e) {
+    struct kv *kv = rocks_new(o, e);
+    if (!kv) return NULL;
+    if (!(o->data_dir ? open_in_folder(kv, e) : open_in_memory(kv, e))) return kv;
+    kv_close(kv);
     return NULL;
 }
 
-struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) {
-    struct rocks *r = rocks_new(o, e);
+struct kv *kv_view(const struct kv_options *o, const char *folder, struct err *e) {
+    struct kv *kv = rocks_new(o, e);
     char *text = NULL;
-    if (!r) return NULL;
-    r->view = true;
-    rocks_set_options(r);
-    r->db = rocksdb_open_for_read_only(r->options, folder, 0, &text);
+    if (!kv) return NULL;
+    kv->view = true;
+    rocks_set_options(kv);
+    kv->db = rocksdb_open_for_read_only(kv->options, folder, 0, &text);
     if (!text) {
-        kv_trim_init(&r->trim, r->db);
-        return &r->kv;
+        kv_trim_init(&kv->trim, kv->db);
+        return kv;
     }
     (void)rocks_failed(text,
-                 r->o.damage == KV_DAMAGE_LOOK ? "the store cannot be opened" : "the saved state cannot be opened", e);
-    rocks_close(&r->kv);
+                 kv->o.damage == KV_DAMAGE_LOOK ? "the store cannot be opened" : "the saved state cannot be opened", e);
+    kv_close(kv);
     return NULL;
 }

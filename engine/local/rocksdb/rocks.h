@@ -13,8 +13,7 @@
 #include "engine/local/rocksdb/kv_stamp.h"
 #include "engine/local/rocksdb/kv_trim.h"
 
-struct rocks {
-    struct kv kv;
+struct kv {
     struct kv_options o;
     rocksdb_t *db;
     rocksdb_cache_t *cache;
@@ -57,23 +56,13 @@ struct kv_snapshot {
     const rocksdb_snapshot_t *s;
 };
 
-/* The functions of struct kv_ops: each is rocks_ and its name there. */
-#define ROCKS_OPS(X)                                                                                        \
-    X(close) X(get) X(release) X(snapshot_new) X(snapshot_free) X(iter_new) X(batch_new) X(batch_free)       \
-    X(batch_put) X(batch_merge) X(batch_delete) X(batch_delete_range)             \
-    X(batch_expect) X(batch_clear) X(write) X(has_room) X(ailing) X(sync) X(synced) X(heal) X(settle)        \
-    X(tidy) X(load_new) X(load_add) X(load_finish) X(load_free) X(save) X(retire) X(iterators) X(backup)     \
-    X(bytes) X(drop_range) X(compact)
-#define ROCKS_DECLARE(name) __typeof__(*((const struct kv_ops *)NULL)->name) rocks_##name;
-ROCKS_OPS(ROCKS_DECLARE)
-
 #define ROCKS_LOADING "loading" /* the folder of bulk loads (rocks_load.c) */
 
 static inline const char *rocks_chars(struct slice s) { return (const char *)s.p; }
 /* Sets the error from RocksDB's text, and frees the text. */
 int rocks_failed(char *text, const char *what, struct err *e);
 /* The same, of an operation that begins a new log: its failure makes the log suspect. */
-int rocks_log_failed(struct rocks *r, char *text, const char *what, struct err *e);
+int rocks_log_failed(struct kv *kv, char *text, const char *what, struct err *e);
 /* -1: a test has injected this fault. */
 int rocks_injected(enum fault_point point, const char *what, struct err *e) MUST_CHECK;
 /* Disables RocksDB's counters of the calling thread, which it updates with every key it reads and
@@ -81,15 +70,15 @@ int rocks_injected(enum fault_point point, const char *what, struct err *e) MUST
 void rocks_count_nothing(void);
 uint64_t rocks_property(rocksdb_t *db, const char *name, uint64_t otherwise);
 /* Whether a range delete may begin at this key (rocks_batch.c). */
-bool rocks_begins_short(const struct rocks *r, struct slice from);
+bool rocks_begins_short(const struct kv *kv, struct slice from);
 /* A write that changes nothing: of the deletion of a key that the store never has, or of a note
  * only. */
-int rocks_write_nothing(struct rocks *r, bool deletion, struct err *e) MUST_CHECK;
+int rocks_write_nothing(struct kv *kv, bool deletion, struct err *e) MUST_CHECK;
 /* Flushes the memtables. wait false: returns before the end. */
-int rocks_flush(struct rocks *r, bool wait, struct err *e) MUST_CHECK;
-int rocks_write_stamp(struct rocks *r, struct err *e) MUST_CHECK;
-void rocks_renew_stamp(struct rocks *r);
+int rocks_flush(struct kv *kv, bool wait, struct err *e) MUST_CHECK;
+int rocks_write_stamp(struct kv *kv, struct err *e) MUST_CHECK;
+void rocks_renew_stamp(struct kv *kv);
 rocksdb_readoptions_t *rocks_read_options(enum eng_tier tier);
-size_t rocks_memtable_bytes(const struct rocks *r);
-/* Fills r->options and r->cache. */
-void rocks_set_options(struct rocks *r);
+size_t rocks_memtable_bytes(const struct kv *kv);
+/* Fills kv->options and kv->cache. */
+void rocks_set_options(struct kv *kv);

@@ -6,43 +6,39 @@
 #include "engine/local/rocksdb/kv_log.h"
 #include "engine/local/rocksdb/rocks.h"
 
-struct rocks_batch {
-    struct kv_batch batch;
+struct kv_batch {
     rocksdb_writebatch_t *b;
-    const struct rocks *of;
+    const struct kv *of;
     struct buf conditions; /* [u8 present][u32 n][key][u32 n][value]... */
 };
 
-struct kv_batch *rocks_batch_new(struct kv *kv) {
-    struct rocks_batch *b = calloc(1, sizeof(*b));
+struct kv_batch *kv_batch_new(struct kv *kv) {
+    struct kv_batch *b = calloc(1, sizeof(*b));
     if (!b) return NULL;
-    b->batch.ops = kv->ops;
     b->b = rocksdb_writebatch_create();
-    b->of = (struct rocks *)kv;
+    b->of = kv;
     buf_init(&b->conditions, 0);
-    return &b->batch;
+    return b;
 }
 
-static rocksdb_writebatch_t *wb(struct kv_batch *b) { return ((struct rocks_batch *)b)->b; }
-
-void rocks_batch_free(struct kv_batch *b) {
-    rocksdb_writebatch_destroy(wb(b));
-    buf_fini(&((struct rocks_batch *)b)->conditions);
+void kv_batch_free(struct kv_batch *b) {
+    rocksdb_writebatch_destroy(b->b);
+    buf_fini(&b->conditions);
     free(b);
 }
 
-int rocks_batch_put(struct kv_batch *b, struct slice key, struct slice value) {
-    rocksdb_writebatch_put(wb(b), rocks_chars(key), key.n, rocks_chars(value), value.n);
+int kv_batch_put(struct kv_batch *b, struct slice key, struct slice value) {
+    rocksdb_writebatch_put(b->b, rocks_chars(key), key.n, rocks_chars(value), value.n);
     return 0;
 }
 
-int rocks_batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
-    rocksdb_writebatch_merge(wb(b), rocks_chars(key), key.n, rocks_chars(operand), operand.n);
+int kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
+    rocksdb_writebatch_merge(b->b, rocks_chars(key), key.n, rocks_chars(operand), operand.n);
     return 0;
 }
 
-int rocks_batch_delete(struct kv_batch *b, struct slice key) {
-    rocksdb_writebatch_delete(wb(b), rocks_chars(key), key.n);
+int kv_batch_delete(struct kv_batch *b, struct slice key) {
+    rocksdb_writebatch_delete(b->b, rocks_chars(key), key.n);
     return 0;
 }
 
@@ -50,18 +46,18 @@ int rocks_batch_delete(struct kv_batch *b, struct slice key) {
  * the first near_len bytes. RocksDB shares the hints between rows and range deletes, which are two
  * lists (MemTable::Add, 7.8.3): a hint into one list is invalid in the other, and its use ends the
  * process. A range that begins with a key shorter than near_len uses no hint. */
-bool rocks_begins_short(const struct rocks *r, struct slice from) {
-    return !r->o.near_len || from.n < r->o.near_len;
+bool rocks_begins_short(const struct kv *kv, struct slice from) {
+    return !kv->o.near_len || from.n < kv->o.near_len;
 }
 
-int rocks_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
-    assert(rocks_begins_short(((struct rocks_batch *)b)->of, from));
-    rocksdb_writebatch_delete_range(wb(b), rocks_chars(from), from.n, rocks_chars(to), to.n);
+int kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+    assert(rocks_begins_short(b->of, from));
+    rocksdb_writebatch_delete_range(b->b, rocks_chars(from), from.n, rocks_chars(to), to.n);
     return 0;
 }
 
-int rocks_batch_expect(struct kv_batch *b, struct slice key, const struct slice *value) {
-    struct buf *c = &((struct rocks_batch *)b)->conditions;
+int kv_batch_expect(struct kv_batch *b, struct slice key, const struct slice *value) {
+    struct buf *c = &b->conditions;
     buf_u8(c, value != NULL);
     buf_u32(c, (uint32_t)key.n);
     buf_put_slice(c, key);
@@ -70,38 +66,38 @@ int rocks_batch_expect(struct kv_batch *b, struct slice key, const struct slice 
     return buf_failed(c) ? -1 : 0;
 }
 
-void rocks_batch_clear(struct kv_batch *b) {
-    rocksdb_writebatch_clear(wb(b));
-    buf_clear(&((struct rocks_batch *)b)->conditions, 4096);
+void kv_batch_clear(struct kv_batch *b) {
+    rocksdb_writebatch_clear(b->b);
+    buf_clear(&b->conditions, 4096);
 }
 
 /* The one writer excludes its other writes to these keys, so they do not change between this check
  * and the write. */
 static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
-    struct rd r = rd_of(buf_slice(&((struct rocks_batch *)b)->conditions));
+    struct rd r = rd_of(buf_slice(&b->conditions));
     bool hold = true;
     while (hold && rd_left(&r)) {
         bool present = rd_u8(&r);
         struct slice key = rd_bytes(&r, rd_u32(&r)), value = rd_bytes(&r, rd_u32(&r));
         struct kv_value now;
-        int got = kv->ops->get(kv, ENG_TIER_ANY, key, &now, e);
+        int got = kv_get(kv, ENG_TIER_ANY, key, &now, e);
         if (got < 0) return -1;
         hold = (got == 1) == present && (!present || slice_eq(now.bytes, value));
-        if (got == 1) kv->ops->release(kv, &now);
+        if (got == 1) kv_release(kv, &now);
     }
     return hold ? 0 : KV_CHANGED;
 }
 
-bool rocks_has_room(struct kv *kv) {
-    return !rocks_property(((struct rocks *)kv)->db, "rocksdb.is-write-stopped", 0);
+bool kv_has_room(struct kv *kv) {
+    return !rocks_property(kv->db, "rocksdb.is-write-stopped", 0);
 }
 
 /* True: the store wants writes slowed down, and nothing was written. */
-static bool is_busy(struct rocks *r, struct kv_batch *b, bool patience, char **text) {
-    rocksdb_write(r->db, r->write[patience], wb(b), text);
+static bool is_busy(struct kv *kv, struct kv_batch *b, bool patience, char **text) {
+    rocksdb_write(kv->db, kv->write[patience], b->b, text);
     if (!*text) return false;
     if (!strstr(*text, "Result incomplete")) {
-        atomic_store(&r->log_suspect, true);
+        atomic_store(&kv->log_suspect, true);
         return false;
     }
     rocksdb_free(*text);
@@ -111,30 +107,29 @@ static bool is_busy(struct rocks *r, struct kv_batch *b, bool patience, char **t
 
 /* A write that has to wait does so without the lock, so that it does not delay syncs. It alone can
  * still meet a log that fails at that moment. */
-int rocks_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     char *text = NULL;
     uint8_t note[KV_LOG_NOTE];
     if (rocks_injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
-    if (fault_hit(FAULT_KV_BUSY) || (patience && !rocks_has_room(kv))) return KV_BUSY;
+    if (fault_hit(FAULT_KV_BUSY) || (patience && !kv_has_room(kv))) return KV_BUSY;
     int met = check_conditions(kv, b, e);
     if (met) return met;
-    kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
-    rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
+    kv_log_note(note, atomic_load_explicit(&kv->synced, memory_order_relaxed));
+    rocksdb_writebatch_put_log_data(b->b, (const char *)note, sizeof(note));
     rocks_count_nothing();
-    pthread_rwlock_rdlock(&r->log_lock);
-    bool busy = is_busy(r, b, false, &text);
-    pthread_rwlock_unlock(&r->log_lock);
-    if (busy && (!patience || is_busy(r, b, true, &text))) return KV_BUSY;
-    if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed)))
-        atomic_store(&r->write_failed, text != NULL);
+    pthread_rwlock_rdlock(&kv->log_lock);
+    bool busy = is_busy(kv, b, false, &text);
+    pthread_rwlock_unlock(&kv->log_lock);
+    if (busy && (!patience || is_busy(kv, b, true, &text))) return KV_BUSY;
+    if (UNLIKELY((text != NULL) != atomic_load_explicit(&kv->write_failed, memory_order_relaxed)))
+        atomic_store(&kv->write_failed, text != NULL);
     return text ? rocks_failed(text, "the store cannot be written", e) : 0;
 }
 
-int rocks_write_nothing(struct rocks *r, bool deletion, struct err *e) {
-    struct kv_batch *b = rocks_batch_new(&r->kv);
-    int rc = !b || (deletion && rocks_batch_delete(b, slice_of("", 1))) ? err_nomem(e)
-                                                                        : rocks_write(&r->kv, b, false, e);
-    if (b) rocks_batch_free(b);
+int rocks_write_nothing(struct kv *kv, bool deletion, struct err *e) {
+    struct kv_batch *b = kv_batch_new(kv);
+    int rc = !b || (deletion && kv_batch_delete(b, slice_of("", 1))) ? err_nomem(e)
+                                                                        : kv_write(kv, b, false, e);
+    if (b) kv_batch_free(b);
     return rc;
 }

@@ -14,9 +14,8 @@
 
 enum { FILE_BYTES = 16 << 20 /* size of a file, all of which a later compaction rewrites */ };
 
-struct load {
-    struct kv_load load;
-    struct rocks *into;
+struct kv_load {
+    struct kv *into;
     bool in_memory;  /* the files are; the store may be closed before the load is freed */
     uint64_t number; /* different for every load since the store was opened */
     char folder[PATH_MAX];
@@ -29,21 +28,20 @@ struct load {
 
 static const char what[] = "the store cannot be loaded";
 
-struct kv_load *rocks_load_new(struct kv *kv, struct err *e) {
-    struct load *l = calloc(1, sizeof(*l));
+struct kv_load *kv_load_new(struct kv *kv, struct err *e) {
+    struct kv_load *l = calloc(1, sizeof(*l));
     if (!l) return err_nomem(e), NULL;
-    l->load.ops = kv->ops;
-    l->into = (struct rocks *)kv;
+    l->into = kv;
     l->number = atomic_fetch_add(&l->into->loads, 1);
     l->env = rocksdb_envoptions_create();
     l->in_memory = l->into->memory != NULL;
-    if (l->in_memory) return &l->load;
-    if (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)) return &l->load;
-    rocks_load_free(&l->load);
+    if (l->in_memory) return l;
+    if (!kv_path(l->folder, l->into->o.data_dir, ROCKS_LOADING, e) && !kv_make_folder(l->folder, e)) return l;
+    kv_load_free(l);
     return NULL;
 }
 
-static int open_file(struct load *l, struct err *e) {
+static int open_file(struct kv_load *l, struct err *e) {
     char path[PATH_MAX], name[64], *text = NULL;
     snprintf(name, sizeof(name), "%llu-%zu.sst", (unsigned long long)l->number, l->n_paths);
     if (kv_path(path, l->folder, name, e)) return -1;
@@ -58,7 +56,7 @@ static int open_file(struct load *l, struct err *e) {
     return text ? rocks_failed(text, what, e) : 0;
 }
 
-static int finish_file(struct load *l, struct err *e) {
+static int finish_file(struct kv_load *l, struct err *e) {
     char *text = NULL;
     if (!l->writer) return 0;
     rocksdb_sstfilewriter_finish(l->writer, &text);
@@ -67,8 +65,7 @@ static int finish_file(struct load *l, struct err *e) {
     return text ? rocks_failed(text, what, e) : 0;
 }
 
-int rocks_load_add(struct kv_load *load, struct slice key, struct slice value, struct err *e) {
-    struct load *l = (struct load *)load;
+int kv_load_add(struct kv_load *l, struct slice key, struct slice value, struct err *e) {
     char *text = NULL;
     if (rocks_injected(FAULT_KV_WRITE, what, e)) return -1;
     if (l->bytes >= FILE_BYTES && finish_file(l, e)) return -1;
@@ -78,8 +75,7 @@ int rocks_load_add(struct kv_load *load, struct slice key, struct slice value, s
     return text ? rocks_failed(text, what, e) : 0;
 }
 
-int rocks_load_finish(struct kv_load *load, struct err *e) {
-    struct load *l = (struct load *)load;
+int kv_load_finish(struct kv_load *l, struct err *e) {
     char *text = NULL;
     if (finish_file(l, e)) return -1;
     if (!l->n_paths) return 0;
@@ -91,8 +87,7 @@ int rocks_load_finish(struct kv_load *load, struct err *e) {
     return text ? rocks_failed(text, what, e) : 0;
 }
 
-void rocks_load_free(struct kv_load *load) {
-    struct load *l = (struct load *)load;
+void kv_load_free(struct kv_load *l) {
     if (l->writer) rocksdb_sstfilewriter_destroy(l->writer);
     for (size_t i = 0; i < l->n_paths; i++) {
         if (!l->in_memory) unlink(l->paths[i]); /* the store has moved it already if the load succeeded */

@@ -11,20 +11,20 @@
  * sync that fails, so with them fewer writes to the log are safer. */
 enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
 
-/* ---- callbacks: state is the struct rocks ---- */
+/* ---- callbacks: state is the struct kv ---- */
 
 static void keep_state(void *state) { (void)state; }
 
 static struct slice slice_at(const char *p, size_t n) { return slice_of(p, n); }
 
 struct operands {
-    struct rocks *r;
+    struct kv *kv;
     const char *const *at;
     const size_t *sizes;
 };
 
-static int merge_two(const struct rocks *r, struct slice a, struct slice b, struct buf *out) {
-    return r->o.merge(r->o.arg, a, b, out) || buf_failed(out) ? -1 : 0;
+static int merge_two(const struct kv *kv, struct slice a, struct slice b, struct buf *out) {
+    return kv->o.merge(kv->o.arg, a, b, out) || buf_failed(out) ? -1 : 0;
 }
 
 /* Folds each half first, so that small operands are joined before they meet a large one, and each
@@ -36,7 +36,7 @@ static struct slice fold_operands(const struct operands *o, int from, int n, str
     for (int i = 0; i < 2; i++) buf_init(&halves[i], 0);
     struct slice a = fold_operands(o, from, n / 2, &halves[0]),
                  b = fold_operands(o, from + n / 2, n - n / 2, &halves[1]);
-    int rc = !a.p || !b.p || merge_two(o->r, a, b, out);
+    int rc = !a.p || !b.p || merge_two(o->kv, a, b, out);
     for (int i = 0; i < 2; i++) buf_fini(&halves[i]);
     return rc ? (struct slice){0} : buf_slice(out);
 }
@@ -83,7 +83,7 @@ static const char *merge_name(void *state) {
 /* The value a filter changed must outlive its call and is copied before the next one: it belongs to
  * the filter object, of which every compaction has its own. */
 struct filter {
-    struct rocks *r;
+    struct kv *kv;
     struct buf out;
     bool whole;
 };
@@ -95,7 +95,7 @@ static unsigned char filter_value(void *state, int level, const char *key, size_
     *changed = 0;
     if (!f->whole) return 0;
     f->out.n = 0;
-    enum kv_verdict v = f->r->o.filter(f->r->o.arg, slice_at(key, key_len), slice_at(value, value_len), &f->out);
+    enum kv_verdict v = f->kv->o.filter(f->kv->o.arg, slice_at(key, key_len), slice_at(value, value_len), &f->out);
     if (v == KV_CHANGE && !buf_failed(&f->out)) {
         *new_value = (char *)f->out.p;
         *new_len = f->out.n;
@@ -106,10 +106,10 @@ static unsigned char filter_value(void *state, int level, const char *key, size_
 
 static void filter_destroy(void *state) {
     struct filter *f = state;
-    struct rocks *r = f->r;
+    struct kv *kv = f->kv;
     buf_fini(&f->out);
     free(f);
-    atomic_fetch_sub(&r->filters, 1);
+    atomic_fetch_sub(&kv->filters, 1);
 }
 
 static const char *filter_name(void *state) {
@@ -120,22 +120,22 @@ static const char *filter_name(void *state) {
 static rocksdb_compactionfilter_t *filter_create(void *state, rocksdb_compactionfiltercontext_t *context) {
     struct filter *f = calloc(1, sizeof(*f));
     if (!f) return NULL;
-    f->r = state;
-    atomic_fetch_add(&f->r->filters, 1);
+    f->kv = state;
+    atomic_fetch_add(&f->kv->filters, 1);
     f->whole = rocksdb_compactionfiltercontext_is_full_compaction(context);
     buf_init(&f->out, 0);
     return rocksdb_compactionfilter_create(f, filter_destroy, filter_value, filter_name);
 }
 
 static char *prefix_of(void *state, const char *key, size_t n, size_t *len) {
-    struct rocks *r = state;
-    *len = r->o.prefix_len(slice_at(key, n));
+    struct kv *kv = state;
+    *len = kv->o.prefix_len(slice_at(key, n));
     return (char *)(uintptr_t)key;
 }
 
 static unsigned char has_prefix(void *state, const char *key, size_t n) {
-    struct rocks *r = state;
-    return r->o.prefix_len(slice_at(key, n)) > 0;
+    struct kv *kv = state;
+    return kv->o.prefix_len(slice_at(key, n)) > 0;
 }
 
 static const char *prefix_name(void *state) {
@@ -152,14 +152,14 @@ static const char *prefix_name(void *state) {
 
 /* ---- opening ---- */
 
-size_t rocks_memtable_bytes(const struct rocks *r) {
-    return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20;
+size_t rocks_memtable_bytes(const struct kv *kv) {
+    return kv->o.memtable_bytes ? kv->o.memtable_bytes : (size_t)64 << 20;
 }
 
 /* Blocks have XXH3 checksums, which cost a fraction of CRC-32C where that is computed in software,
  * as in Debian's RocksDB. Every RocksDB since 6.6 reads format 5, and since 6.27 this checksum, so
  * a data folder works with every RocksDB that Tally is built with. */
-static void set_table_options(struct rocks *r) {
+static void set_table_options(struct kv *kv) {
     enum { XXH3 = 4 };
     rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
     /* a read of a row that is not in memory decompresses one block; blocks of half the size would
@@ -168,10 +168,10 @@ static void set_table_options(struct rocks *r) {
     rocksdb_block_based_options_set_checksum(t, XXH3);
     rocksdb_block_based_options_set_format_version(t, 5);
     rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(10));
-    r->cache = rocksdb_cache_create_lru(r->o.block_cache_bytes ? r->o.block_cache_bytes : (size_t)128 << 20);
-    rocksdb_block_based_options_set_block_cache(t, r->cache);
+    kv->cache = rocksdb_cache_create_lru(kv->o.block_cache_bytes ? kv->o.block_cache_bytes : (size_t)128 << 20);
+    rocksdb_block_based_options_set_block_cache(t, kv->cache);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(t, 0); /* resident, outside the cache */
-    rocksdb_options_set_block_based_table_factory(r->options, t);
+    rocksdb_options_set_block_based_table_factory(kv->options, t);
     rocksdb_block_based_options_destroy(t);
 }
 
@@ -179,7 +179,7 @@ static void set_table_options(struct rocks *r) {
  * of all rows lie once, in the last one. A compaction rewrites a file and the files below it, and
  * deletes the old ones only afterwards, so small files need little extra room. Deeper levels have
  * larger files, because they have more of them. */
-static void set_levels(struct rocks *r) {
+static void set_levels(struct kv *kv) {
     /* FLUSHED: number of files that starts a compaction. FIRST and FILES: a memtable's size divided
      * by the size of the first level and of one of its files. GROWTH: factor of the file size from
      * level to level */
@@ -189,58 +189,58 @@ static void set_levels(struct rocks *r) {
                           /* entry 0 is for flushed files, entry 1 for the first level in use, the
                            * others for the levels below it */
                           rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
-    rocksdb_options_set_compression_per_level(r->options, compression, 7);
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(r->options, 1);
-    rocksdb_options_set_level0_file_num_compaction_trigger(r->options, FLUSHED);
-    rocksdb_options_set_max_bytes_for_level_base(r->options, rocks_memtable_bytes(r) / FIRST);
-    rocksdb_options_set_target_file_size_base(r->options, rocks_memtable_bytes(r) / FILES);
-    rocksdb_options_set_target_file_size_multiplier(r->options, GROWTH);
+    rocksdb_options_set_compression_per_level(kv->options, compression, 7);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(kv->options, 1);
+    rocksdb_options_set_level0_file_num_compaction_trigger(kv->options, FLUSHED);
+    rocksdb_options_set_max_bytes_for_level_base(kv->options, rocks_memtable_bytes(kv) / FIRST);
+    rocksdb_options_set_target_file_size_base(kv->options, rocks_memtable_bytes(kv) / FILES);
+    rocksdb_options_set_target_file_size_multiplier(kv->options, GROWTH);
 }
 
-void rocks_set_options(struct rocks *r) {
+void rocks_set_options(struct kv *kv) {
     enum { AHEAD = 1 << 20, WINDOW = 2 * KV_DENSE };
-    rocksdb_options_t *o = r->options = rocksdb_options_create();
+    rocksdb_options_t *o = kv->options = rocksdb_options_create();
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may
      * not */
-    rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
+    rocksdb_options_set_wal_recovery_mode(o, kv->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
     /* no folder, so RocksDB runs without a log file of its own */
-    if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
+    if (kv->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
     rocksdb_options_set_paranoid_checks(o, 1);
-    rocksdb_options_set_write_buffer_size(o, rocks_memtable_bytes(r));
-    rocksdb_options_set_max_write_buffer_number(o, r->o.memtables ? r->o.memtables : 4);
-    rocksdb_options_set_arena_block_size(o, r->o.memtable_bytes && r->o.memtable_bytes < 8 << 20
-                                                ? r->o.memtable_bytes / 8
+    rocksdb_options_set_write_buffer_size(o, rocks_memtable_bytes(kv));
+    rocksdb_options_set_max_write_buffer_number(o, kv->o.memtables ? kv->o.memtables : 4);
+    rocksdb_options_set_arena_block_size(o, kv->o.memtable_bytes && kv->o.memtable_bytes < 8 << 20
+                                                ? kv->o.memtable_bytes / 8
                                                 : 1 << 20);
-    set_levels(r);
-    rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
+    set_levels(kv);
+    rocksdb_options_set_max_background_jobs(o, kv->o.background_jobs ? (int)kv->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
     /* AHEAD bytes of the log and the MANIFEST are allocated in advance, where RocksDB would
      * allocate 1.1 memtables, which a log seldom fills, and 4 MB. The option ends no log: with one
      * column family the end of a log follows from the memtable's size (rocksdb/options.h) */
     rocksdb_options_set_max_total_wal_size(o, AHEAD);
     rocksdb_options_set_manifest_preallocation_size(o, AHEAD);
-    rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);
+    rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !kv->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
     /* fatal: Debian's RocksDB aborts at the next line when one could not be written, on a full disk
      * say */
     rocksdb_options_set_info_log_level(o, 4);
     rocksdb_options_set_merge_operator(
-        o, rocksdb_mergeoperator_create(r, keep_state, full_merge, partial_merge, free_merged, merge_name));
-    if (r->o.prefix_len)
+        o, rocksdb_mergeoperator_create(kv, keep_state, full_merge, partial_merge, free_merged, merge_name));
+    if (kv->o.prefix_len)
         rocksdb_options_set_prefix_extractor(
-            o, rocksdb_slicetransform_create(r, keep_state, prefix_of, has_prefix, IN_RANGE prefix_name));
+            o, rocksdb_slicetransform_create(kv, keep_state, prefix_of, has_prefix, IN_RANGE prefix_name));
     /* a client waits while a state is put back: use one thread for the few files, and read no
      * statistics of them */
-    if (r->o.rows || r->view) {
+    if (kv->o.rows || kv->view) {
         rocksdb_options_set_max_file_opening_threads(o, 1);
         rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
     }
-    if (r->o.filter)
+    if (kv->o.filter)
         rocksdb_options_set_compaction_filter_factory(
-            o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
+            o, rocksdb_compactionfilterfactory_create(kv, keep_state, filter_create, filter_name));
     /* readers of a quiet store would otherwise pass tombstones forever */
     rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE);
-    set_table_options(r);
+    set_table_options(kv);
 }
 

@@ -8,7 +8,7 @@
 
 struct rocks_iter {
     struct kv_iter it;
-    struct rocks *of;
+    struct kv *of;
     enum eng_tier tier;
     rocksdb_iterator_t *i;
     rocksdb_readoptions_t *read;
@@ -23,13 +23,12 @@ static int read_failed(char *text, struct err *e) {
     return rocks_failed(text, "the store cannot be read", e);
 }
 
-int rocks_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
     char *text = NULL;
     if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     if (kv_is_cold(tier)) return KV_INCOMPLETE;
     rocks_count_nothing();
-    rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(r->db, r->read[tier], rocks_chars(key), key.n, &text);
+    rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(kv->db, kv->read[tier], rocks_chars(key), key.n, &text);
     if (text) return read_failed(text, e);
     if (!pinned) return 0;
     value->handle = pinned;
@@ -37,19 +36,19 @@ int rocks_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_val
     return 1;
 }
 
-void rocks_release(struct kv *kv, struct kv_value *value) {
+void kv_release(struct kv *kv, struct kv_value *value) {
     (void)kv;
     rocksdb_pinnableslice_destroy(value->handle);
 }
 
-struct kv_snapshot *rocks_snapshot_new(struct kv *kv) {
+struct kv_snapshot *kv_snapshot_new(struct kv *kv) {
     struct kv_snapshot *s = malloc(sizeof(*s));
-    if (s) s->s = rocksdb_create_snapshot(((struct rocks *)kv)->db);
+    if (s) s->s = rocksdb_create_snapshot(kv->db);
     return s;
 }
 
-void rocks_snapshot_free(struct kv *kv, struct kv_snapshot *s) {
-    rocksdb_release_snapshot(((struct rocks *)kv)->db, s->s);
+void kv_snapshot_free(struct kv *kv, struct kv_snapshot *s) {
+    rocksdb_release_snapshot(kv->db, s->s);
     free(s);
 }
 
@@ -96,8 +95,7 @@ static void iter_free(struct kv_iter *iter) {
 
 static const struct kv_iter_ops iter_ops = {.iter_move = iter_move, .iter_free = iter_free};
 
-struct kv_iter *rocks_iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+struct kv_iter *kv_iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct rocks_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
     it->it.ops = &iter_ops;
@@ -112,9 +110,9 @@ struct kv_iter *rocks_iter_new(struct kv *kv, const struct kv_iter_spec *spec, s
     if (spec->undeleted) rocksdb_readoptions_set_ignore_range_deletions(it->read, 1);
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, rocks_chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, rocks_chars(spec->upper), spec->upper.n);
-    it->i = rocksdb_create_iterator(r->db, it->read);
-    it->of = r;
+    it->i = rocksdb_create_iterator(kv->db, it->read);
+    it->of = kv;
     it->tier = spec->tier;
-    atomic_fetch_add_explicit(&r->iterators, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&kv->iterators, 1, memory_order_relaxed);
     return &it->it;
 }

@@ -14,8 +14,8 @@
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
 
-int rocks_log_failed(struct rocks *r, char *text, const char *what, struct err *e) {
-    atomic_store(&r->log_suspect, true);
+int rocks_log_failed(struct kv *kv, char *text, const char *what, struct err *e) {
+    atomic_store(&kv->log_suspect, true);
     return rocks_failed(text, what, e);
 }
 
@@ -33,7 +33,7 @@ static int sync_failed(const char *what, struct err *e) {
 }
 
 struct logs {
-    struct rocks *r;
+    struct kv *kv;
     uint64_t first; /* number of the first one to sync */
 };
 
@@ -45,14 +45,14 @@ static int sync_one(void *arg, const char *name, struct err *e) {
     uint64_t number;
     int end = 0;
     if (sscanf(name, "%" SCNu64 ".log%n", &number, &end) != 1 || !end || name[end] || number < l->first) return 0;
-    if (kv_path(path, l->r->rows, name, e)) return -1;
+    if (kv_path(path, l->kv->rows, name, e)) return -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT ? 0 : sync_failed(name, e);
     int rc = fdatasync(fd) ? sync_failed(name, e) : 0, other = fd;
-    if (!rc && (l->r->log_fd < 0 || number > l->r->log_number)) {
-        other = l->r->log_fd;
-        l->r->log_fd = fd;
-        l->r->log_number = number;
+    if (!rc && (l->kv->log_fd < 0 || number > l->kv->log_number)) {
+        other = l->kv->log_fd;
+        l->kv->log_fd = fd;
+        l->kv->log_number = number;
     }
     if (other >= 0) close(other);
     return rc;
@@ -61,58 +61,58 @@ static int sync_one(void *arg, const char *name, struct err *e) {
 /* Everything that RocksDB has handed to the operating system is on disk. A new log begins together
  * with a memtable, which changes RocksDB's version number; then the folder is synced, too, which
  * names the log. */
-static int sync_logs(struct rocks *r, struct err *e) {
-    uint64_t version = rocks_property(r->db, "rocksdb.current-super-version-number", 0);
-    if (r->log_fd >= 0 && fdatasync(r->log_fd)) return sync_failed(r->rows, e);
-    if (r->log_fd >= 0 && version && version == r->log_version) return 0;
-    struct logs l = {.r = r, .first = r->log_fd >= 0 ? r->log_number + 1 : 0};
-    int rc = kv_each_name(r->rows, sync_one, &l, e) || kv_sync_folder(r->rows, e) ? -1 : 0;
-    r->log_version = rc ? 0 : version;
+static int sync_logs(struct kv *kv, struct err *e) {
+    uint64_t version = rocks_property(kv->db, "rocksdb.current-super-version-number", 0);
+    if (kv->log_fd >= 0 && fdatasync(kv->log_fd)) return sync_failed(kv->rows, e);
+    if (kv->log_fd >= 0 && version && version == kv->log_version) return 0;
+    struct logs l = {.kv = kv, .first = kv->log_fd >= 0 ? kv->log_number + 1 : 0};
+    int rc = kv_each_name(kv->rows, sync_one, &l, e) || kv_sync_folder(kv->rows, e) ? -1 : 0;
+    kv->log_version = rc ? 0 : version;
     return rc;
 }
 
 /* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for that;
  * a flush of the log does not, so this function writes first. */
-static int check_log(struct rocks *r, struct err *e) {
-    if (LIKELY(!atomic_load_explicit(&r->log_suspect, memory_order_relaxed))) return 0;
-    atomic_store(&r->log_suspect, false);
-    return rocks_write_nothing(r, false, e) == -1 ? -1 : 0;
+static int check_log(struct kv *kv, struct err *e) {
+    if (LIKELY(!atomic_load_explicit(&kv->log_suspect, memory_order_relaxed))) return 0;
+    atomic_store(&kv->log_suspect, false);
+    return rocks_write_nothing(kv, false, e) == -1 ? -1 : 0;
 }
 
-static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
+static int flush_log(struct kv *kv, bool to_disk, struct err *e) {
     char *text = NULL;
-    uint64_t last = rocksdb_get_latest_sequence_number(r->db);
-    if (check_log(r, e)) {
-        r->sync_failed = true;
+    uint64_t last = rocksdb_get_latest_sequence_number(kv->db);
+    if (check_log(kv, e)) {
+        kv->sync_failed = true;
         return -1;
     }
-    pthread_rwlock_wrlock(&r->log_lock);
-    bool suspect = atomic_load(&r->log_suspect); /* a write has failed since the check */
-    if (!suspect) rocksdb_flush_wal(r->db, false, &text);
-    pthread_rwlock_unlock(&r->log_lock);
-    if (suspect || text) r->sync_failed = true;
+    pthread_rwlock_wrlock(&kv->log_lock);
+    bool suspect = atomic_load(&kv->log_suspect); /* a write has failed since the check */
+    if (!suspect) rocksdb_flush_wal(kv->db, false, &text);
+    pthread_rwlock_unlock(&kv->log_lock);
+    if (suspect || text) kv->sync_failed = true;
     if (suspect) return err_set(e, ERR_SERVER, "the log cannot be synced: a write to it has failed");
-    if (text) return rocks_log_failed(r, text, "the log cannot be synced", e);
-    if (to_disk && sync_logs(r, e)) {
-        r->sync_failed = true;
+    if (text) return rocks_log_failed(kv, text, "the log cannot be synced", e);
+    if (to_disk && sync_logs(kv, e)) {
+        kv->sync_failed = true;
         return -1;
     }
-    if (to_disk) atomic_store_explicit(&r->synced, last, memory_order_relaxed);
+    if (to_disk) atomic_store_explicit(&kv->synced, last, memory_order_relaxed);
     return 0;
 }
 
 /* ---- the stamp ---- */
 
-static int manifest_path(const struct rocks *r, uint64_t number, char path[PATH_MAX], struct err *e) {
+static int manifest_path(const struct kv *kv, uint64_t number, char path[PATH_MAX], struct err *e) {
     char name[64];
     snprintf(name, sizeof(name), "MANIFEST-%06llu", (unsigned long long)number);
-    return kv_path(path, r->rows, name, e);
+    return kv_path(path, kv->rows, name, e);
 }
 
 /* Syncs the MANIFEST, because the stamp counts only bytes that are on disk. */
-static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) {
+static int sync_manifest(const struct kv *kv, uint64_t number, struct err *e) {
     char path[PATH_MAX];
-    if (manifest_path(r, number, path, e)) return -1;
+    if (manifest_path(kv, number, path, e)) return -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc = fd >= 0 && !fdatasync(fd) ? 0 : kv_cannot("sync", path, e);
     if (fd >= 0) close(fd);
@@ -120,25 +120,25 @@ static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) 
 }
 
 /* The sizes of the logs in the stamp are read before the logs are synced. */
-int rocks_write_stamp(struct rocks *r, struct err *e) {
+int rocks_write_stamp(struct kv *kv, struct err *e) {
     struct kv_stamp now;
-    r->stamped_us = clock_machine_us(&clock_real);
-    if (kv_stamp_take(r->rows, &now, e)) return -1;
-    snprintf(now.rows, sizeof(now.rows), "%s", strrchr(r->rows, '/') + 1);
-    if (sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
-    if (kv_stamp_write(r->stamp_path, &now, e)) return -1;
-    r->stamp = now;
-    r->stamped = atomic_load_explicit(&r->synced, memory_order_relaxed);
+    kv->stamped_us = clock_machine_us(&clock_real);
+    if (kv_stamp_take(kv->rows, &now, e)) return -1;
+    snprintf(now.rows, sizeof(now.rows), "%s", strrchr(kv->rows, '/') + 1);
+    if (sync_manifest(kv, now.manifest, e) || flush_log(kv, true, e)) return -1;
+    if (kv_stamp_write(kv->stamp_path, &now, e)) return -1;
+    kv->stamp = now;
+    kv->stamped = atomic_load_explicit(&kv->synced, memory_order_relaxed);
     return 0;
 }
 
-int rocks_flush(struct rocks *r, bool wait, struct err *e) {
+int rocks_flush(struct kv *kv, bool wait, struct err *e) {
     char *text = NULL;
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
     rocksdb_flushoptions_set_wait(fo, wait);
-    rocksdb_flush(r->db, fo, &text);
+    rocksdb_flush(kv->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
-    return text ? rocks_log_failed(r, text, "the store cannot be flushed", e) : 0;
+    return text ? rocks_log_failed(kv, text, "the store cannot be flushed", e) : 0;
 }
 
 /* Flushes rows that were only in the log from memory to table files, and begins a new log: the old
@@ -147,79 +147,76 @@ int rocks_flush(struct rocks *r, bool wait, struct err *e) {
  * second, and one request each second would prevent its own flush for good, so this function first
  * tries a write. A flush of an empty memtable would not begin a new log, so the write is a
  * deletion. */
-int rocks_heal(struct kv *kv, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+int kv_heal(struct kv *kv, struct err *e) {
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
-    if (r->memory) return 0;
-    int rc = rocks_write_nothing(r, true, e);
+    if (kv->memory) return 0;
+    int rc = rocks_write_nothing(kv, true, e);
     if (rc == KV_BUSY) return err_set(e, ERR_SERVER, "the store takes no writes");
-    if (rc || rocks_flush(r, true, e) || flush_log(r, true, e)) return -1;
-    r->sync_failed = false;
+    if (rc || rocks_flush(kv, true, e) || flush_log(kv, true, e)) return -1;
+    kv->sync_failed = false;
     return 0;
 }
 
-static bool manifest_grew(const struct rocks *r) {
+static bool manifest_grew(const struct kv *kv) {
     char path[PATH_MAX];
     struct stat st;
     struct err e = {0};
-    return manifest_path(r, r->stamp.manifest, path, &e) || stat(path, &st) ||
-           (uint64_t)st.st_size != r->stamp.manifest_bytes;
+    return manifest_path(kv, kv->stamp.manifest, path, &e) || stat(path, &st) ||
+           (uint64_t)st.st_size != kv->stamp.manifest_bytes;
 }
 
 /* A failure is only logged: an older stamp requires less than it could, but it is still true, so a
  * full disk is no reason to stop. */
-void rocks_renew_stamp(struct rocks *r) {
+void rocks_renew_stamp(struct kv *kv) {
     struct err e = {0};
-    if (r->sync_failed) return;
-    r->stamp_failed = rocks_write_stamp(r, &e) != 0;
-    if (r->stamp_failed) log_warn("the stamp of the data folder is not renewed: %s", e.text);
+    if (kv->sync_failed) return;
+    kv->stamp_failed = rocks_write_stamp(kv, &e) != 0;
+    if (kv->stamp_failed) log_warn("the stamp of the data folder is not renewed: %s", e.text);
 }
 
 /* Whether the stamp knows some bytes of every log that has any. A new log begins together with a
  * memtable, which changes RocksDB's version number. */
-static bool knows_logs(struct rocks *r) {
-    uint64_t version = rocks_property(r->db, "rocksdb.current-super-version-number", 0);
+static bool knows_logs(struct kv *kv) {
+    uint64_t version = rocks_property(kv->db, "rocksdb.current-super-version-number", 0);
     struct kv_stamp now;
     struct err e = {0};
-    if (version && version == r->version) return true;
-    if (kv_stamp_take(r->rows, &now, &e)) return true; /* then a stamp could not be made either */
+    if (version && version == kv->version) return true;
+    if (kv_stamp_take(kv->rows, &now, &e)) return true; /* then a stamp could not be made either */
     bool all = true, begun = now.n_logs > 0 && now.logs[now.n_logs - 1].bytes > 0;
     for (uint32_t i = 0; i < now.n_logs; i++)
-        all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&r->stamp, now.logs[i].number));
-    if (all && begun) r->version = version;
+        all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&kv->stamp, now.logs[i].number));
+    if (all && begun) kv->version = version;
     return all;
 }
 
 /* The stamp names a new log before any write in it is acknowledged as on disk; otherwise a start
  * would not notice that the log's content is missing. */
-static void stamp_new_log(struct rocks *r) {
+static void stamp_new_log(struct kv *kv) {
     enum { AGAIN_US = 200000 };
-    bool failed = r->stamp_failed && clock_machine_us(&clock_real) - r->stamped_us < AGAIN_US;
-    if (!failed && !knows_logs(r)) rocks_renew_stamp(r);
+    bool failed = kv->stamp_failed && clock_machine_us(&clock_real) - kv->stamped_us < AGAIN_US;
+    if (!failed && !knows_logs(kv)) rocks_renew_stamp(kv);
 }
 
-int rocks_sync(struct kv *kv, bool to_disk, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+int kv_sync(struct kv *kv, bool to_disk, struct err *e) {
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
-    if (r->memory) return 0;
-    if (flush_log(r, to_disk, e)) return -1;
-    if (to_disk) stamp_new_log(r);
-    return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
+    if (kv->memory) return 0;
+    if (flush_log(kv, to_disk, e)) return -1;
+    if (to_disk) stamp_new_log(kv);
+    return kv->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
 }
 
-void rocks_synced(struct kv *kv) {
+void kv_synced(struct kv *kv) {
     enum { STAMP_US = 5000000, STAMP_AGAIN_US = 200000 };
-    struct rocks *r = (struct rocks *)kv;
-    if (r->memory) return;
-    int64_t age = clock_machine_us(&clock_real) - r->stamped_us;
-    if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) rocks_renew_stamp(r);
+    if (kv->memory) return;
+    int64_t age = clock_machine_us(&clock_real) - kv->stamped_us;
+    if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(kv))) rocks_renew_stamp(kv);
 }
 
 /* Starts a flush. RocksDB waits before the flush begins while one file or one memtable more would
  * make it slow down writers, so the caller is a thread that may wait. */
-static void flush_soon(struct rocks *r) {
+static void flush_soon(struct kv *kv) {
     struct err e = {0};
-    if (rocks_flush(r, false, &e)) log_warn("%s", e.text);
+    if (rocks_flush(kv, false, &e)) log_warn("%s", e.text);
 }
 
 /* Flushes a store at rest, so that few rows are only in the log: a start after a kill reads every
@@ -227,33 +224,32 @@ static void flush_soon(struct rocks *r) {
  * stays, because small files would be compacted with large ones too often. The thread that syncs
  * must not wait (flush_soon), and RocksDB does not wait when no flush or compaction is running or
  * due. */
-static void flush_at_rest(struct rocks *r) {
+static void flush_at_rest(struct kv *kv) {
     static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes",
                                        "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
     enum { OF = 8 };
     bool works = false;
-    for (size_t i = 0; i < ARRAY_LEN(work); i++) works = works || rocks_property(r->db, work[i], 1);
-    uint64_t bytes = rocks_property(r->db, "rocksdb.cur-size-active-mem-table", 0);
-    if (!works && bytes >= rocks_memtable_bytes(r) / OF) flush_soon(r);
+    for (size_t i = 0; i < ARRAY_LEN(work); i++) works = works || rocks_property(kv->db, work[i], 1);
+    uint64_t bytes = rocks_property(kv->db, "rocksdb.cur-size-active-mem-table", 0);
+    if (!works && bytes >= rocks_memtable_bytes(kv) / OF) flush_soon(kv);
 }
 
 /* The store is at rest if there was nothing to record since the last call. */
-void rocks_settle(struct kv *kv) {
-    struct rocks *r = (struct rocks *)kv;
-    if (r->memory) return;
-    if (atomic_load_explicit(&r->synced, memory_order_relaxed) != r->stamped || manifest_grew(r)) rocks_renew_stamp(r);
-    else if (!r->sync_failed) flush_at_rest(r);
+void kv_settle(struct kv *kv) {
+    if (kv->memory) return;
+    uint64_t synced = atomic_load_explicit(&kv->synced, memory_order_relaxed);
+    if (synced != kv->stamped || manifest_grew(kv)) rocks_renew_stamp(kv);
+    else if (!kv->sync_failed) flush_at_rest(kv);
 }
 
 /* RocksDB counts the errors of its background work and never lowers the count. Writing a note to
  * the log shows whether the newest error still matters. */
-bool rocks_ailing(struct kv *kv, char *why, size_t size) {
-    struct rocks *r = (struct rocks *)kv;
-    uint64_t errors = rocks_property(r->db, "rocksdb.background-errors", 0);
-    if (!atomic_load(&r->write_failed) && errors == atomic_load(&r->errors_over)) return false;
+bool kv_ailing(struct kv *kv, char *why, size_t size) {
+    uint64_t errors = rocks_property(kv->db, "rocksdb.background-errors", 0);
+    if (!atomic_load(&kv->write_failed) && errors == atomic_load(&kv->errors_over)) return false;
     struct err e = {0};
-    bool ails = rocks_write_nothing(r, false, &e) == -1;
-    if (!ails) atomic_store(&r->errors_over, errors);
+    bool ails = rocks_write_nothing(kv, false, &e) == -1;
+    if (!ails) atomic_store(&kv->errors_over, errors);
     else snprintf(why, size, "storage failed: %s", e.text);
     return ails;
 }
@@ -261,15 +257,14 @@ bool rocks_ailing(struct kv *kv, char *why, size_t size) {
 /* A file that was moved to the last level without a rewrite still has its tombstones. When a
  * snapshot is released, RocksDB looks for files with tombstones older than the last write and
  * compacts them; so this function takes and releases a snapshot. */
-void rocks_tidy(struct kv *kv, uint64_t deleted) {
-    struct rocks *r = (struct rocks *)kv;
+void kv_tidy(struct kv *kv, uint64_t deleted) {
     struct err e = {0};
-    r->deleted += deleted;
+    kv->deleted += deleted;
     /* if the log cannot be written, the next call tries again */
-    if (r->deleted >= KV_DENSE && !rocks_write_nothing(r, true, &e)) {
-        r->deleted = 0;
-        flush_soon(r);
-        (void)!rocks_write_nothing(r, true, &e);
+    if (kv->deleted >= KV_DENSE && !rocks_write_nothing(kv, true, &e)) {
+        kv->deleted = 0;
+        flush_soon(kv);
+        (void)!rocks_write_nothing(kv, true, &e);
     }
-    rocksdb_release_snapshot(r->db, rocksdb_create_snapshot(r->db));
+    rocksdb_release_snapshot(kv->db, rocksdb_create_snapshot(kv->db));
 }

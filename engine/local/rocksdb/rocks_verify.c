@@ -20,8 +20,8 @@ static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const 
 }
 
 /* An iterator stops at the first damage, so each file is read by seeking its own keys. */
-static void read_each_file(struct rocks *r, rocksdb_iterator_t *i, const struct kv_verify *v) {
-    const rocksdb_livefiles_t *files = rocksdb_livefiles(r->db);
+static void read_each_file(struct kv *kv, rocksdb_iterator_t *i, const struct kv_verify *v) {
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(kv->db);
     for (int f = 0, n = rocksdb_livefiles_count(files); f < n; f++) {
         struct slice first, last;
         first.p = (const uint8_t *)rocksdb_livefiles_smallestkey(files, f, &first.n);
@@ -33,26 +33,25 @@ static void read_each_file(struct rocks *r, rocksdb_iterator_t *i, const struct 
 }
 
 /* Opening the store has already read each file's index, filter and properties. */
-int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) {
+int kv_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) {
     struct err why = {0};
-    struct kv *kv = kv_rocksdb_view(o, folder, &why);
+    struct kv *kv = kv_view(o, folder, &why);
     if (!kv && why.no_memory) return err_nomem(e);
     if (!kv) {
         v->damaged(v->arg, why.text);
         return 0;
     }
-    struct rocks *r = (struct rocks *)kv;
     rocksdb_readoptions_t *read = rocks_read_options(ENG_TIER_ANY);
     rocksdb_readoptions_set_fill_cache(read, 0);
     rocksdb_readoptions_set_total_order_seek(read, 1);
     rocksdb_readoptions_set_ignore_range_deletions(read, 1); /* otherwise blocks that they cover are skipped */
-    rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, read);
+    rocksdb_iterator_t *i = rocksdb_create_iterator(kv->db, read);
     rocksdb_iter_seek_to_first(i);
     bool whole = read_through(i, NULL, v, true);
-    if (!whole) read_each_file(r, i, v);
+    if (!whole) read_each_file(kv, i, v);
     rocksdb_iter_destroy(i);
     rocksdb_readoptions_destroy(read);
     int rc = whole ? v->taken(v->arg, kv, e) : 0;
-    rocks_close(kv);
+    kv_close(kv);
     return rc;
 }

@@ -26,8 +26,6 @@ enum { THREADS = 16, ROUNDS = 20, PATIENCE_SECONDS = 60 };
 /* ---- a store whose write of one thread waits to be let go ---- */
 
 static struct {
-    const struct kv_ops *real;
-    struct kv_ops ops;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool inside, let_go; /* under lock */
@@ -35,7 +33,10 @@ static struct {
 
 static _Thread_local bool is_slow;
 
-static int slow_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
+/* The linker has this function called in place of kv_write. */
+int __real_kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
+int __wrap_kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
+int __wrap_kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     if (is_slow) {
         is_slow = false;
         pthread_mutex_lock(&slow.lock);
@@ -44,7 +45,7 @@ static int slow_write(struct kv *kv, struct kv_batch *b, bool patience, struct e
         while (!slow.let_go) pthread_cond_wait(&slow.changed, &slow.lock);
         pthread_mutex_unlock(&slow.lock);
     }
-    return slow.real->write(kv, b, patience, e);
+    return __real_kv_write(kv, b, patience, e);
 }
 
 static void let_go(void) {
@@ -164,18 +165,8 @@ static bool in_time(bool (*what)(void *arg), void *arg) {
 static int setup(void **state) {
     static const char *const tables[] = {"CREATE TABLE k.t (p int PRIMARY KEY, v int, w int)",
                                          "CREATE TABLE k.n (p int PRIMARY KEY, c counter)", NULL};
-    struct harness *h = harness_new(MODE_CASSANDRA, tables);
-    slow.real = local_of(&h->eng->store)->kv->ops;
-    slow.ops = *slow.real;
-    slow.ops.write = slow_write;
-    local_of(&h->eng->store)->kv->ops = &slow.ops;
-    *state = h;
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
-}
-
-static int teardown(void **state) {
-    local_of(&((struct harness *)*state)->eng->store)->kv->ops = slow.real;
-    return harness_teardown(state);
 }
 
 static bool all_done(void *arg) {
@@ -258,7 +249,7 @@ static void test_who_writes_the_same_row_waits_and_is_counted(void **state) {
 }
 
 int main(void) {
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, harness_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_fifteen_go_on_while_the_store_takes_its_time_for_one),
         CASE(test_who_writes_the_same_row_waits_and_is_counted),

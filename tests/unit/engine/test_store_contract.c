@@ -44,7 +44,7 @@ static int setup(void **state, bool on_disk) {
     if (!mkdtemp(w->path) || !mkdtemp(w->copy)) return -1;
     struct kv_options o = {.data_dir = on_disk ? w->path : NULL, .merge = join};
     w->on_disk = on_disk;
-    w->kv = kv_rocksdb_open(&o, &w->e);
+    w->kv = kv_open(&o, &w->e);
     *state = w;
     return w->kv ? 0 : -1;
 }
@@ -55,7 +55,7 @@ static int setup_disk(void **state) { return setup(state, true); }
 static int teardown(void **state) {
     struct world *w = *state;
     char command[200];
-    w->kv->ops->close(w->kv);
+    kv_close(w->kv);
     snprintf(command, sizeof(command), "rm -rf %s %s", w->path, w->copy);
     int rc = system(command);
     free(w);
@@ -64,19 +64,19 @@ static int teardown(void **state) {
 
 static int put_one(struct world *w, struct kv *kv, const char *key, const char *value, const char *expected_key,
                    const char *expected) {
-    struct kv_batch *b = kv->ops->batch_new(kv);
+    struct kv_batch *b = kv_batch_new(kv);
     struct slice seen = slice_str(expected ? expected : "");
-    if (expected_key) assert_int_equal(kv->ops->batch_expect(b, slice_str(expected_key), expected ? &seen : NULL), 0);
-    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str(value)), 0);
-    int rc = kv->ops->write(kv, b, false, &w->e);
-    kv->ops->batch_free(b);
+    if (expected_key) assert_int_equal(kv_batch_expect(b, slice_str(expected_key), expected ? &seen : NULL), 0);
+    assert_int_equal(kv_batch_put(b, slice_str(key), slice_str(value)), 0);
+    int rc = kv_write(kv, b, false, &w->e);
+    kv_batch_free(b);
     return rc;
 }
 
 /* "key=value ..." */
 static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *at) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at};
-    struct kv_iter *it = kv->ops->iter_new(kv, &spec, &w->e);
+    struct kv_iter *it = kv_iter_new(kv, &spec, &w->e);
     struct buf out;
     buf_init(&out, 0);
     for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0;
@@ -107,20 +107,19 @@ static void test_condition_decides_a_write(void **state) {
 
 static void test_snapshots_and_iterators_see_one_moment(void **state) {
     struct world *w = *state;
-    const struct kv_ops *ops = w->kv->ops;
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
-    struct kv_snapshot *s = ops->snapshot_new(w->kv);
-    struct kv_iter *it = ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
+    struct kv_snapshot *s = kv_snapshot_new(w->kv);
+    struct kv_iter *it = kv_iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
     assert_int_equal(it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
     for (int i = 0; i < 3; i++) {
-        struct kv_batch *b = ops->batch_new(w->kv);
-        assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("9")) |
-                             ops->batch_put(b, slice_str("b"), slice_str("9")),
+        struct kv_batch *b = kv_batch_new(w->kv);
+        assert_int_equal(kv_batch_put(b, slice_str("a"), slice_str("9")) |
+                             kv_batch_put(b, slice_str("b"), slice_str("9")),
                          0);
-        if (i == 1) assert_int_equal(ops->batch_delete(b, slice_str("c")), 0);
-        if (i == 2) assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("d")), 0);
-        assert_int_equal(ops->write(w->kv, b, false, &w->e), 0);
-        ops->batch_free(b);
+        if (i == 1) assert_int_equal(kv_batch_delete(b, slice_str("c")), 0);
+        if (i == 2) assert_int_equal(kv_batch_delete_range(b, slice_str("a"), slice_str("d")), 0);
+        assert_int_equal(kv_write(w->kv, b, false, &w->e), 0);
+        kv_batch_free(b);
         assert_holds(w, w->kv, s, "a=1 c=3 ");
     }
     assert_holds(w, w->kv, NULL, "");
@@ -130,32 +129,30 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
     assert_true(slice_eq(it->key, slice_str("a")) && slice_eq(it->value, slice_str("1")));
     assert_int_equal(it->ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 0);
     it->ops->iter_free(it);
-    ops->snapshot_free(w->kv, s);
+    kv_snapshot_free(w->kv, s);
 }
 
 /* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those
  * cover are in an older file, and in memory. */
 static void flush_row_between_deleted_ranges(struct world *w) {
-    const struct kv_ops *ops = w->kv->ops;
     struct kv_value value;
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "e", "1", NULL, NULL) |
-                         ops->heal(w->kv, &w->e),
+                         kv_heal(w->kv, &w->e),
                      0);
-    assert_int_equal(ops->get(w->kv, ENG_TIER_ANY, slice_str("a"), &value, &w->e), 1);
-    ops->release(w->kv, &value);
-    struct kv_batch *b = ops->batch_new(w->kv);
-    assert_int_equal(ops->batch_put(b, slice_str("c"), slice_str("1")), 0);
-    assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("b")) |
-                         ops->batch_delete_range(b, slice_str("e"), slice_str("f")),
+    assert_int_equal(kv_get(w->kv, ENG_TIER_ANY, slice_str("a"), &value, &w->e), 1);
+    kv_release(w->kv, &value);
+    struct kv_batch *b = kv_batch_new(w->kv);
+    assert_int_equal(kv_batch_put(b, slice_str("c"), slice_str("1")), 0);
+    assert_int_equal(kv_batch_delete_range(b, slice_str("a"), slice_str("b")) |
+                         kv_batch_delete_range(b, slice_str("e"), slice_str("f")),
                      0);
-    assert_int_equal(ops->write(w->kv, b, false, &w->e) | ops->heal(w->kv, &w->e), 0);
-    ops->batch_free(b);
+    assert_int_equal(kv_write(w->kv, b, false, &w->e) | kv_heal(w->kv, &w->e), 0);
+    kv_batch_free(b);
 }
 
 static void test_what_is_not_in_memory_is_not_the_end(void **state) {
     static const struct { enum kv_move move; const char *key; } moves[] = {{KV_SEEK, "c"}, {KV_SEEK_BACK, "cc"}};
     struct world *w = *state;
-    const struct kv_ops *ops = w->kv->ops;
     flush_row_between_deleted_ranges(w);
     for (int tier = ENG_TIER_CACHE; tier <= ENG_TIER_ANY; tier++)
         for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
@@ -163,7 +160,7 @@ static void test_what_is_not_in_memory_is_not_the_end(void **state) {
                                         .undeleted = true,
                                         .lower = slice_str("c"),
                                         .upper = slice_str("d")};
-            struct kv_iter *it = ops->iter_new(w->kv, &spec, &w->e);
+            struct kv_iter *it = kv_iter_new(w->kv, &spec, &w->e);
             int got = it->ops->iter_move(it, moves[i].move, slice_str(moves[i].key), &w->e);
             it->ops->iter_free(it);
             assert_int_equal(got, tier == ENG_TIER_CACHE ? KV_INCOMPLETE : 1);
@@ -502,41 +499,39 @@ static void test_conditions_of_records_hold_all_or_nothing(void **state) {
 }
 
 static int add_to_load(struct world *w, struct kv_load *l, const char *key, const char *value) {
-    return l->ops->load_add(l, slice_str(key), slice_str(value), &w->e);
+    return kv_load_add(l, slice_str(key), slice_str(value), &w->e);
 }
 
 static void test_load_is_seen_as_a_whole(void **state) {
     struct world *w = *state;
-    const struct kv_ops *ops = w->kv->ops;
     assert_int_equal(put_one(w, w->kv, "a", "0", NULL, NULL) | put_one(w, w->kv, "d", "0", NULL, NULL), 0);
-    struct kv_load *l = ops->load_new(w->kv, &w->e), *dropped = ops->load_new(w->kv, &w->e),
-                   *none = ops->load_new(w->kv, &w->e);
+    struct kv_load *l = kv_load_new(w->kv, &w->e), *dropped = kv_load_new(w->kv, &w->e),
+                   *none = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1") | add_to_load(w, l, "c", "2") | add_to_load(w, dropped, "e", "3"), 0);
     assert_holds(w, w->kv, NULL, "a=0 d=0 ");
-    struct kv_snapshot *before = ops->snapshot_new(w->kv);
-    assert_int_equal(ops->load_finish(l, &w->e) | ops->load_finish(none, &w->e), 0);
-    ops->load_free(l);
-    ops->load_free(dropped);
-    ops->load_free(none);
+    struct kv_snapshot *before = kv_snapshot_new(w->kv);
+    assert_int_equal(kv_load_finish(l, &w->e) | kv_load_finish(none, &w->e), 0);
+    kv_load_free(l);
+    kv_load_free(dropped);
+    kv_load_free(none);
     assert_holds(w, w->kv, NULL, "a=0 b=1 c=2 d=0 ");
     assert_holds(w, w->kv, before, "a=0 d=0 ");
-    ops->snapshot_free(w->kv, before);
-    struct kv_batch *b = ops->batch_new(w->kv);
-    assert_int_equal(ops->batch_merge(b, slice_str("b"), slice_str("x")) | ops->batch_delete(b, slice_str("c")), 0);
-    assert_int_equal(ops->write(w->kv, b, false, &w->e), 0);
-    ops->batch_free(b);
+    kv_snapshot_free(w->kv, before);
+    struct kv_batch *b = kv_batch_new(w->kv);
+    assert_int_equal(kv_batch_merge(b, slice_str("b"), slice_str("x")) | kv_batch_delete(b, slice_str("c")), 0);
+    assert_int_equal(kv_write(w->kv, b, false, &w->e), 0);
+    kv_batch_free(b);
     assert_holds(w, w->kv, NULL, "a=0 b=1,x d=0 ");
 }
 
 static void test_load_that_fails_leaves_nothing(void **state) {
     struct world *w = *state;
-    const struct kv_ops *ops = w->kv->ops;
-    struct kv_load *l = ops->load_new(w->kv, &w->e);
+    struct kv_load *l = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1"), 0);
     fault_arm(FAULT_KV_WRITE, 1);
-    assert_int_equal(ops->load_finish(l, &w->e), -1);
+    assert_int_equal(kv_load_finish(l, &w->e), -1);
     fault_arm(FAULT_KV_WRITE, 0);
-    ops->load_free(l);
+    kv_load_free(l);
     assert_holds(w, w->kv, NULL, "");
 }
 
@@ -544,25 +539,25 @@ static void test_load_that_fails_leaves_nothing(void **state) {
 static void test_load_that_was_cut_off_is_removed_at_the_start(void **state) {
     struct world *w = *state;
     char folder[100];
-    struct kv_load *l = w->kv->ops->load_new(w->kv, &w->e);
+    struct kv_load *l = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1"), 0);
     snprintf(folder, sizeof(folder), "%s/loading", w->path);
     assert_int_equal(access(folder, F_OK), 0);
-    w->kv->ops->close(w->kv);
-    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
+    kv_close(w->kv);
+    w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
     assert_non_null(w->kv);
     assert_int_equal(access(folder, F_OK), -1);
     assert_holds(w, w->kv, NULL, "");
-    l->ops->load_free(l);
+    kv_load_free(l);
 }
 
 /* From a key, which is in memory, to the next one. */
 static int next_in_memory(struct world *w, const char *key) {
     struct kv_value value;
-    assert_int_equal(w->kv->ops->get(w->kv, ENG_TIER_ANY, slice_str(key), &value, &w->e), 1);
-    w->kv->ops->release(w->kv, &value);
+    assert_int_equal(kv_get(w->kv, ENG_TIER_ANY, slice_str(key), &value, &w->e), 1);
+    kv_release(w->kv, &value);
     struct kv_iter_spec spec = {.tier = ENG_TIER_CACHE, .undeleted = true};
-    struct kv_iter *it = w->kv->ops->iter_new(w->kv, &spec, &w->e);
+    struct kv_iter *it = kv_iter_new(w->kv, &spec, &w->e);
     int got = it->ops->iter_move(it, KV_SEEK, slice_str(key), &w->e);
     if (got > 0) got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e);
     it->ops->iter_free(it);
@@ -572,16 +567,16 @@ static int next_in_memory(struct world *w, const char *key) {
 enum { DELETED = 4 * KV_DENSE };
 
 static void change_each(struct world *w, bool there) {
-    struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+    struct kv_batch *b = kv_batch_new(w->kv);
     for (int i = 0; i < DELETED; i++) {
         char key[16];
         snprintf(key, sizeof(key), "k%05d", i);
-        int rc = there ? w->kv->ops->batch_put(b, slice_str(key), slice_str("v"))
-                       : w->kv->ops->batch_delete(b, slice_str(key));
+        int rc = there ? kv_batch_put(b, slice_str(key), slice_str("v"))
+                       : kv_batch_delete(b, slice_str(key));
         assert_int_equal(rc, 0);
     }
-    assert_int_equal(w->kv->ops->write(w->kv, b, false, &w->e), 0);
-    w->kv->ops->batch_free(b);
+    assert_int_equal(kv_write(w->kv, b, false, &w->e), 0);
+    kv_batch_free(b);
 }
 
 /* Who must not be kept waiting does not pass them, and nobody does for long. */
@@ -589,9 +584,9 @@ static void delete_each_and_read_behind(struct world *w) {
     change_each(w, false);
     assert_int_equal(next_in_memory(w, "a"), KV_INCOMPLETE);
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
-    w->kv->ops->tidy(w->kv, KV_DENSE / 2);
-    w->kv->ops->tidy(w->kv, KV_DENSE / 2); /* in sum */
-    for (int tries = 2000; next_in_memory(w, "a") != 1; w->kv->ops->tidy(w->kv, 0), usleep(10000))
+    kv_tidy(w->kv, KV_DENSE / 2);
+    kv_tidy(w->kv, KV_DENSE / 2); /* in sum */
+    for (int tries = 2000; next_in_memory(w, "a") != 1; kv_tidy(w->kv, 0), usleep(10000))
         assert_int_not_equal(--tries, 0);
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
 }
@@ -603,7 +598,7 @@ static void test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon(void *
     change_each(w, true);
     delete_each_and_read_behind(w); /* nothing of them was in files */
     change_each(w, true);
-    assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+    assert_int_equal(kv_compact(w->kv, &w->e), 0);
     delete_each_and_read_behind(w);
 }
 
@@ -613,22 +608,22 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
     enum { N = 140, BYTES = 1 << 20 };
     char *value = malloc(BYTES), key[16];
     memset(value, 'v', BYTES);
-    struct kv_load *l = w->kv->ops->load_new(w->kv, &w->e);
+    struct kv_load *l = kv_load_new(w->kv, &w->e);
     for (int i = 0; i < N; i++) {
         snprintf(key, sizeof(key), "%04d", i);
         value[0] = (char)i;
-        assert_int_equal(l->ops->load_add(l, slice_str(key), slice_of(value, BYTES), &w->e), 0);
+        assert_int_equal(kv_load_add(l, slice_str(key), slice_of(value, BYTES), &w->e), 0);
     }
-    assert_int_equal(l->ops->load_finish(l, &w->e), 0);
-    l->ops->load_free(l);
-    w->kv->ops->close(w->kv);
-    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
+    assert_int_equal(kv_load_finish(l, &w->e), 0);
+    kv_load_free(l);
+    kv_close(w->kv);
+    w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
     assert_non_null(w->kv);
     for (int i = 0; i < N - 1; i++) {
         snprintf(key, sizeof(key), "%04d", i);
         assert_int_equal(next_in_memory(w, key), KV_INCOMPLETE);
     }
-    struct kv_iter *it = w->kv->ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
+    struct kv_iter *it = kv_iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
     int n = 0;
     for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0;
          got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), n++)
@@ -643,8 +638,8 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
 enum { NEAR = 5 }; /* bytes of a key: two tables of four bytes, of two parts each */
 
 static void open_near(struct world *w, size_t near_len) {
-    w->kv->ops->close(w->kv);
-    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join, .near_len = near_len}, &w->e);
+    kv_close(w->kv);
+    w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join, .near_len = near_len}, &w->e);
     assert_non_null(w->kv);
 }
 
@@ -660,8 +655,8 @@ static void put_both(struct world *w, struct kv *model, uint32_t seed, uint32_t 
 }
 
 static void drop_both(struct world *w, struct kv *model, const char *from, const char *to) {
-    assert_int_equal(w->kv->ops->drop_range(w->kv, slice_str(from), slice_str(to), &w->e), 0);
-    assert_int_equal(model->ops->drop_range(model, slice_str(from), slice_str(to), &w->e), 0);
+    assert_int_equal(kv_drop_range(w->kv, slice_str(from), slice_str(to), &w->e), 0);
+    assert_int_equal(kv_drop_range(model, slice_str(from), slice_str(to), &w->e), 0);
 }
 
 static void assert_equal_stores(struct world *w, struct kv *model) {
@@ -675,7 +670,7 @@ static void assert_equal_stores(struct world *w, struct kv *model) {
 static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
     enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
     struct world *w = *state;
-    struct kv *model = kv_rocksdb_open(&(struct kv_options){.merge = join}, &w->e);
+    struct kv *model = kv_open(&(struct kv_options){.merge = join}, &w->e);
     open_near(w, NEAR);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         put_both(w, model, i * MANY, i % 4 ? FEW : MANY);
@@ -691,24 +686,24 @@ static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(v
     }
     open_near(w, NEAR);
     assert_equal_stores(w, model);
-    model->ops->close(model);
+    kv_close(model);
 }
 
 /* A record of the log may hold what several threads wrote: the range is not its first entry. */
 static void drop_behind_row(struct world *w, struct kv *kv, const char *key, const char *from, const char *to) {
-    struct kv_batch *b = kv->ops->batch_new(kv);
-    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str("behind it")) |
-                         kv->ops->batch_delete_range(b, slice_str(from), slice_str(to)),
+    struct kv_batch *b = kv_batch_new(kv);
+    assert_int_equal(kv_batch_put(b, slice_str(key), slice_str("behind it")) |
+                         kv_batch_delete_range(b, slice_str(from), slice_str(to)),
                      0);
-    assert_int_equal(kv->ops->write(kv, b, false, &w->e), 0);
-    kv->ops->batch_free(b);
+    assert_int_equal(kv_write(kv, b, false, &w->e), 0);
+    kv_batch_free(b);
 }
 
 /* Ranges of a store that remembered no places may begin with any key, and stand in its log among rows. */
 static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in(void **state) {
     enum { FEW = 40 };
     struct world *w = *state;
-    struct kv *model = kv_rocksdb_open(&(struct kv_options){.merge = join}, &w->e);
+    struct kv *model = kv_open(&(struct kv_options){.merge = join}, &w->e);
     for (uint32_t i = 0; i < 4; i++) {
         put_both(w, model, i * FEW, FEW);
         drop_both(w, model, "tabAx2", "tabAx8");
@@ -726,7 +721,7 @@ static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_i
     assert_equal_stores(w, model);
     put_both(w, model, 5 * FEW, FEW);
     assert_equal_stores(w, model);
-    model->ops->close(model);
+    kv_close(model);
 }
 
 /* The number of the newest log: each memtable begins one. */
@@ -754,16 +749,16 @@ static int memtables_of_rows(struct world *w, uint32_t tables) {
         uint8_t key[32] = {0};
         uint64_t random = (i + 1) * 0x9e3779b97f4a7c15ull;
         if (i == 0 || i == tables) {
-            w->kv->ops->close(w->kv);
-            w->kv = kv_rocksdb_open(&o, &w->e);
+            kv_close(w->kv);
+            w->kv = kv_open(&o, &w->e);
             assert_non_null(w->kv);
         }
         store_u32(key, 1000 * tables + i % tables);
         store_u64(key + 4, random ^ random >> 29);
-        struct kv_batch *b = w->kv->ops->batch_new(w->kv);
-        assert_int_equal(w->kv->ops->batch_put(b, slice_of(key, sizeof(key)), slice_str("value")), 0);
-        while (w->kv->ops->write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
-        w->kv->ops->batch_free(b);
+        struct kv_batch *b = kv_batch_new(w->kv);
+        assert_int_equal(kv_batch_put(b, slice_of(key, sizeof(key)), slice_str("value")), 0);
+        while (kv_write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+        kv_batch_free(b);
         if (i >= tables && i % SOME == 0 && newest_log(w) != log) {
             log = newest_log(w);
             n++;
@@ -882,7 +877,7 @@ static void *read_one(void *arg) {
     struct kv_value value;
     struct err e = {0};
     while (!r->stop)
-        if (kv->ops->get(kv, ENG_TIER_ANY, slice_str("a"), &value, &e) > 0) kv->ops->release(kv, &value);
+        if (kv_get(kv, ENG_TIER_ANY, slice_str("a"), &value, &e) > 0) kv_release(kv, &value);
     return NULL;
 }
 
@@ -908,27 +903,27 @@ static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
     struct world *w = *state;
     struct reader readers[READERS];
     char *value = malloc(BYTES), key[16];
-    w->kv->ops->close(w->kv);
-    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join, .memtable_bytes = 1 << 20}, &w->e);
+    kv_close(w->kv);
+    w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join, .memtable_bytes = 1 << 20}, &w->e);
     put_one(w, w->kv, "a", "1", NULL, NULL);
-    assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+    assert_int_equal(kv_compact(w->kv, &w->e), 0);
     for (int i = 0; i < READERS; i++) {
         readers[i] = (struct reader){.w = w};
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
     }
     bool held = false;
     for (int round = 0; round < ROUNDS && !held; round++) {
-        struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+        struct kv_batch *b = kv_batch_new(w->kv);
         for (int i = 0; i < KEYS; i++) {
             snprintf(key, sizeof(key), "k%d", i);
             for (int at = 0; at < BYTES; at += 8) store_u64((uint8_t *)value + at, (uint64_t)rand() << 32 | rand());
-            assert_int_equal(w->kv->ops->batch_put(b, slice_str(key), slice_of(value, BYTES)), 0);
+            assert_int_equal(kv_batch_put(b, slice_str(key), slice_of(value, BYTES)), 0);
         }
-        while (w->kv->ops->write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
-        w->kv->ops->batch_free(b);
-        assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+        while (kv_write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+        kv_batch_free(b);
+        assert_int_equal(kv_compact(w->kv, &w->e), 0);
         assert_true(table_files(w) > KEYS * BYTES);
-        assert_int_equal(w->kv->ops->drop_range(w->kv, slice_str("k"), slice_str("l"), &w->e), 0);
+        assert_int_equal(kv_drop_range(w->kv, slice_str("k"), slice_str("l"), &w->e), 0);
         int tries = 6000;
         while ((held = table_files(w) > KEYS * BYTES / 2) && --tries) usleep(10000);
     }
@@ -944,12 +939,12 @@ static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
 static void test_healing_begins_a_new_log_though_the_memtable_is_empty(void **state) {
     struct world *w = *state;
     long before = newest_log(w);
-    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+    assert_int_equal(kv_heal(w->kv, &w->e), 0);
     long after = newest_log(w);
     assert_true(after > before);
     put_one(w, w->kv, "a", "1", NULL, NULL);
-    assert_int_equal(w->kv->ops->sync(w->kv, true, &w->e), 0);
-    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+    assert_int_equal(kv_sync(w->kv, true, &w->e), 0);
+    assert_int_equal(kv_heal(w->kv, &w->e), 0);
     assert_true(newest_log(w) > after);
 }
 

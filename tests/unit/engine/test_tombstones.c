@@ -207,10 +207,10 @@ static void put_old_range(struct world *w, const char *pk, const char *from, con
     buf_u8(&key, false);
     buf_put_str(&key, to);
     engi_tomb_value(&value, &tomb, false);
-    struct kv_batch *b = own(w)->kv->ops->batch_new(own(w)->kv);
-    assert_int_equal(b->ops->batch_merge(b, buf_slice(&key), buf_slice(&value)), 0);
-    assert_int_equal(own(w)->kv->ops->write(own(w)->kv, b, false, &w->e), 0);
-    b->ops->batch_free(b);
+    struct kv_batch *b = kv_batch_new(own(w)->kv);
+    assert_int_equal(kv_batch_merge(b, buf_slice(&key), buf_slice(&value)), 0);
+    assert_int_equal(kv_write(own(w)->kv, b, false, &w->e), 0);
+    kv_batch_free(b);
     buf_fini(&key);
     buf_fini(&value);
 }

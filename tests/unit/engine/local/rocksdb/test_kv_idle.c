@@ -48,31 +48,31 @@ static enum kv_verdict hold_up(void *arg, struct slice key, struct slice value, 
 
 static void write_some(struct world *w, uint32_t from, uint32_t n) {
     static const uint8_t value[1024];
-    struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+    struct kv_batch *b = kv_batch_new(w->kv);
     for (uint32_t i = from; i < from + n; i++) {
         uint8_t key[4];
         store_u32(key, i);
-        assert_int_equal(b->ops->batch_put(b, slice_of(key, 4), slice_of(value, sizeof(value))), 0);
+        assert_int_equal(kv_batch_put(b, slice_of(key, 4), slice_of(value, sizeof(value))), 0);
     }
-    assert_int_equal(w->kv->ops->write(w->kv, b, true, &w->e), 0);
-    b->ops->batch_free(b);
+    assert_int_equal(kv_write(w->kv, b, true, &w->e), 0);
+    kv_batch_free(b);
 }
 
 static void write_file(struct world *w, uint32_t from) {
     write_some(w, from, 1);
-    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+    assert_int_equal(kv_heal(w->kv, &w->e), 0);
 }
 
 static void *compact(void *arg) {
     struct world *w = arg;
     struct err e = {0};
-    (void)!w->kv->ops->compact(w->kv, &e);
+    (void)!kv_compact(w->kv, &e);
     return NULL;
 }
 
 static void *settle(void *arg) {
     struct world *w = arg;
-    for (int i = 0; i < 2; i++) w->kv->ops->settle(w->kv); /* the first one has the stamp to renew */
+    for (int i = 0; i < 2; i++) kv_settle(w->kv); /* the first one has the stamp to renew */
     pthread_mutex_lock(&w->lock);
     w->settled = true;
     pthread_cond_broadcast(&w->changed);
@@ -99,7 +99,7 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     pthread_cond_init(&w.changed, NULL);
     strcpy(w.dir, "/tmp/tally-rest-XXXXXX");
     assert_non_null(mkdtemp(w.dir));
-    w.kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w.dir,
+    w.kv = kv_open(&(struct kv_options){.data_dir = w.dir,
                                                 .memtable_bytes = MEMTABLE,
                                                 .arg = &w,
                                                 .merge = merge,
@@ -114,7 +114,7 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     pthread_mutex_unlock(&w.lock);
     for (uint32_t i = 1; i < FILES; i++) write_file(&w, 100 * i);
     write_some(&w, 10000, MEMTABLE / 1024 / 4);
-    assert_int_equal(w.kv->ops->sync(w.kv, true, &w.e), 0);
+    assert_int_equal(kv_sync(w.kv, true, &w.e), 0);
     pthread_create(&settling, NULL, settle, &w);
     pthread_mutex_lock(&w.lock);
     bool settled = await(&w, &w.settled);
@@ -123,7 +123,7 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     pthread_mutex_unlock(&w.lock);
     pthread_join(settling, NULL);
     pthread_join(compacting, NULL);
-    w.kv->ops->close(w.kv);
+    kv_close(w.kv);
     snprintf(command, sizeof(command), "rm -rf %s", w.dir);
     assert_int_equal(system(command), 0);
     assert_true(settled);
