@@ -1,5 +1,5 @@
-/* The row store: partitions, static rows, rows, tombstones, TTL, over an ordered key-value table
- * (engine/kv.h).
+/* The row store: partitions, static rows, rows, tombstones, TTL, over an ordered store of keys and
+ * values (engine/store.h).
  *
  * Life of a write: a loop adds the deltas of all requests of one wake-up to its eng_batch, commits
  * it once (no sync), and asks for its sequence to become durable. The log is synced repeatedly

@@ -130,7 +130,7 @@ enum store_offers {
 
 /* The log of a store whose commits are visible before they are durable. One thread at a time. */
 struct store_log_ops {
-    /* As kv_sync, kv_heal, kv_synced and kv_settle (engine/kv.h). */
+    /* As kv_sync, kv_heal, kv_synced and kv_settle (engine/local/rocksdb/kv.h). */
     int (*sync)(struct store *s, bool to_disk, struct err *e);
     int (*heal)(struct store *s, struct err *e);
     void (*synced)(struct store *s);

@@ -1,6 +1,6 @@
 #include "engine/local/fold.h"
 
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/local/guard.h"
 
 bool engi_fold_count(struct engi_fold *f, uint64_t hash) {
@@ -23,8 +23,9 @@ bool engi_fold_row(struct kv *kv, struct engi_guards *guards, struct slice key, 
     if (engi_guard_try_exclusive(guards, hash)) {
         /* The caller may be a loop, so a row that is on disk only is not folded. */
         if (kv_get(kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
-            folded = !kv_batch_put(b, key, value.bytes) && !kv_write(kv, b, false, &e);
-            kv_release(kv, &value);
+            kv_batch_put(b, key, value.bytes);
+            folded = !kv_write(kv, b, false, &e);
+            kv_release(value.handle);
         }
         engi_guard_release(guards, hash);
     }

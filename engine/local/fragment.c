@@ -72,7 +72,7 @@ static int by_start(const void *a, const void *b) {
 
 /* Deletes a fragment and adds it to those to make new ones of. 1: the step is full. */
 static int take_piece(struct step *s, const struct engi_tomb *piece, struct err *e) {
-    if (kv_batch_delete(s->batch, s->it->key)) return err_nomem(e);
+    kv_batch_delete(s->batch, s->it->key);
     if (piece->ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, piece, e)) return -1;
     if (++s->n_pieces < ENGI_FRAGMENT_PIECES || piece->range.no_end) return 0;
     s->clip = arena_dup(&s->arena, piece->range.to);
@@ -104,9 +104,9 @@ static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
     if (fragmented) engi_key_fragment(&s->key, s->prefix, &tomb->range);
     else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);
     engi_tomb_value(&s->value, tomb, fragmented);
-    return buf_failed(&s->key) || buf_failed(&s->value)
-               ? -1
-               : kv_batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
+    if (buf_failed(&s->key) || buf_failed(&s->value)) return -1;
+    kv_batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
+    return 0;
 }
 
 /* Deletes the loose records; the part of one beyond clip is written back as loose. */
@@ -114,7 +114,7 @@ static int replace_loose(struct step *s, struct err *e) {
     for (uint32_t i = 0; i < s->n_loose; i++) {
         struct engi_tomb tomb = s->loose[i].tomb, rest = tomb;
         if (s->clip.p && slice_cmp(tomb.range.from, s->clip) >= 0) continue;
-        if (kv_batch_delete(s->batch, s->loose[i].key)) return err_nomem(e);
+        kv_batch_delete(s->batch, s->loose[i].key);
         if (tomb.ts <= s->tombs.partition_ts) continue;
         if (s->clip.p && (tomb.range.no_end || slice_cmp(tomb.range.to, s->clip) > 0)) {
             tomb.range.to = rest.range.from = s->clip;

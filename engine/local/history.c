@@ -98,7 +98,8 @@ int engi_history_log(struct local *own, struct engi_history *h, struct kv_batch 
     buf_put_slice(scratch, delta);
     if (buf_failed(scratch)) return -1;
     atomic_fetch_add_explicit(&h->logged, name.n + scratch->n, memory_order_relaxed);
-    return kv_batch_put(b, name, buf_slice(scratch));
+    kv_batch_put(b, name, buf_slice(scratch));
+    return 0;
 }
 
 static int write_floor(struct local *own, uint32_t history, int64_t us, struct err *e) {
@@ -106,8 +107,8 @@ static int write_floor(struct local *own, uint32_t history, int64_t us, struct e
     struct kv_batch *b = kv_batch_new(own->kv);
     if (!b) return err_nomem(e);
     store_u64(value, (uint64_t)us);
-    int rc = kv_batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
-                                                                                  : kv_write_patiently(own->kv, b, e);
+    kv_batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8));
+    int rc = kv_write_patiently(own->kv, b, e);
     kv_batch_free(b);
     return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }
@@ -120,7 +121,7 @@ static int read_floor(struct local *own, uint32_t history, int64_t *us, struct e
     if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
     if (got < 0) return -1;
     if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
-    kv_release(own->kv, &value);
+    kv_release(value.handle);
     return 0;
 }
 
@@ -226,7 +227,7 @@ static int remove_key(void *arg, struct slice key, struct slice value, struct er
     enum { MANY = 1000 };
     struct removal *r = arg;
     (void)value;
-    if (kv_batch_delete(r->batch, key)) return err_nomem(e);
+    kv_batch_delete(r->batch, key);
     if (++r->n < MANY) return 0;
     r->n = 0;
     int rc = kv_write_patiently(r->own->kv, r->batch, e);
@@ -346,7 +347,7 @@ static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e)
     struct slice key = rd_bytes(&rd, rd_u32(&rd)), delta = rd_bytes(&rd, rd_left(&rd));
     if (rd.bad || it->key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
     if (engi_batch_replay(p->batch, p->table, key, delta, e)) return -1;
-    if (p->taken && kv_batch_delete(p->taken, it->key)) return err_nomem(e);
+    if (p->taken) kv_batch_delete(p->taken, it->key);
     return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
 }
 

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 
 /* [u32 marks][u32 0: no table][u64 ceiling][u8 kind]: the largest record counts, so that batches
  * may write theirs in any order. */
@@ -23,15 +23,15 @@ static struct slice record(const struct engi_horizon *h, uint8_t key[RECORD_BYTE
     return slice_of(key, RECORD_BYTES);
 }
 
-int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling) {
+void engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling) {
     uint8_t key[RECORD_BYTES];
     int64_t now = atomic_load(&h->ceiling);
     *ceiling = now;
-    if (LIKELY(ts < now) || now == INT64_MAX) return 0;
+    if (LIKELY(ts < now) || now == INT64_MAX) return;
     *ceiling = ts > INT64_MAX - h->step ? INT64_MAX : ts + h->step;
     assert(*ceiling > ts || *ceiling == INT64_MAX); /* invariant 1 */
-    if (now != INT64_MIN && kv_batch_delete(b, record(h, key, now))) return -1;
-    return kv_batch_put(b, record(h, key, *ceiling), slice_of("", 0));
+    if (now != INT64_MIN) kv_batch_delete(b, record(h, key, now));
+    kv_batch_put(b, record(h, key, *ceiling), slice_of("", 0));
 }
 
 void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling) {

@@ -34,7 +34,7 @@ struct engi_horizon {
 void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step);
 /* Adds to the batch the record that must be in the store before ts may be written, if any. The
  * caller passes *ceiling on once the batch is in the store. */
-int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling) MUST_CHECK;
+void engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling);
 void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling);
 /* Loads a record found when the engine is opened; false: it is not of this kind. */
 bool engi_horizon_load(struct engi_horizon *h, struct slice key);

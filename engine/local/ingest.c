@@ -2,7 +2,7 @@
  * table under a new id.
  *
  * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded
- * (engine/kv.h, load_new), all or none of them. So invariants 1 (engine/local/horizon.h) and 4
+ * (engine/local/rocksdb/kv.h, load_new), all or none of them. So invariants 1 (engine/local/horizon.h) and 4
  * (engine/local/marks.h) hold wherever the copy is interrupted.
  */
 #include "engine/front/commit.h"
@@ -54,7 +54,8 @@ static int take_row(void *arg, struct slice key, struct slice value, struct err 
 static int take_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     struct ingest *in = arg;
     if (rename_key(in, key, 4, e)) return -1;
-    return kv_batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
+    kv_batch_put(in->marks, buf_slice(&in->key), value);
+    return 0;
 }
 
 /* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
@@ -74,8 +75,7 @@ static int copy(struct ingest *in, struct local *from, const struct kv_snapshot 
 static int write_marks(struct ingest *in, struct err *e) {
     struct local *to = in->to;
     int64_t ceiling = INT64_MIN;
-    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling))
-        return err_nomem(e);
+    if (in->newest != ENG_NO_TS) engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling);
     if (kv_write_patiently(to->kv, in->marks, e)) return -1;
     engi_horizon_recorded(&to->newest, ceiling);
     return engi_commit_wait(to->eng, engi_commit_next_seq(to->eng), e);

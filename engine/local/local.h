@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "engine/front/eng.h"
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/local/fold.h"
 #include "engine/local/guard.h"
 #include "engine/local/horizon.h"

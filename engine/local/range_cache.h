@@ -27,7 +27,7 @@
 
 #include <assert.h>
 
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/local/cache.h"
 
 struct local;

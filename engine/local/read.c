@@ -19,15 +19,15 @@ bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, in
 /* ---- one row ---- */
 
 /* Keeps a value that a get has found: copies and releases it, or pins it for the arena's life. */
-static int keep(struct local *own, struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
+static int keep(const struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
     if (UNLIKELY(value->bytes.n > ENGI_COPIED_MAX)) {
-        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, kv_release, own->kv, value)};
+        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, kv_release, value->handle)};
         if (out->cells) return 0;
-        kv_release(own->kv, value);
+        kv_release(value->handle);
         return err_nomem(e);
     }
     int rc = engi_value_copy(value->bytes, a, out, e);
-    kv_release(own->kv, value);
+    kv_release(value->handle);
     return rc;
 }
 
@@ -43,7 +43,7 @@ static int get(struct local *own, struct local_table *t, enum eng_tier tier, str
         return 0;
     }
     got = kv_get(own->kv, tier, r->key, &value, e);
-    if (got < 0 || (got && keep(own, &value, r->arena, &r->row, e))) return got < 0 ? got : -1;
+    if (got < 0 || (got && keep(&value, r->arena, &r->row, e))) return got < 0 ? got : -1;
     if (own->cache) engi_row_cache_fill(own, &look, r->key, got ? &r->row.bytes : NULL);
     return 0;
 }

@@ -96,9 +96,9 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
     assert(engi_is_pinned(&p->t->front)); /* invariant 8 */
     struct kv_batch *b = kv_batch_new(p->own->kv);
     if (!b) return err_nomem(e);
-    int rc = value ? kv_batch_put(b, key, *value) : kv_batch_delete(b, key);
-    if (rc) rc = err_nomem(e);
-    else rc = kv_write(p->own->kv, b, false, e);
+    if (value) kv_batch_put(b, key, *value);
+    else kv_batch_delete(b, key);
+    int rc = kv_write(p->own->kv, b, false, e);
     if (rc == KV_BUSY)
         rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     kv_batch_free(b);
@@ -136,7 +136,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
         if (!rc && purged.dropped) engi_row_cache_evict(p->own, hash, key);
         if (!rc && purged.dropped) rc = write_one(p, key, purged.empty ? NULL : &left, e);
         if (!rc && purged.expired) engi_tell_expiry(p->own->eng, key, value.bytes, p->limits.covered_ts);
-        kv_release(p->own->kv, &value);
+        kv_release(value.handle);
     }
     engi_guard_release(&p->own->guards, hash);
     note_left(p, &purged);
@@ -198,7 +198,7 @@ static int remove_same(struct pass *p, struct err *e) {
     int got = kv_get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
     if (got <= 0) return got;
     bool same = slice_eq(value.bytes, p->it->value);
-    kv_release(p->own->kv, &value);
+    kv_release(value.handle);
     if (!same) p->left[ENGI_MARK_COVER] = true;
     return same ? write_one(p, p->it->key, NULL, e) : 0;
 }

@@ -10,7 +10,7 @@
 #include "engine/local/table.h"
 #include "engine/local/write.h"
 #include "engine/rows/key.h"
-#include "engine/rows/named.h"
+#include "engine/local/rocksdb/kv_named.h"
 
 /* ---- named records, tables ---- */
 

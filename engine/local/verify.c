@@ -2,7 +2,7 @@
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/rows/check.h"
 #include "engine/rows/key.h"
-#include "engine/rows/named.h"
+#include "engine/local/rocksdb/kv_named.h"
 #include "engine/verify.h"
 
 #include <dirent.h>

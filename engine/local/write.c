@@ -214,7 +214,8 @@ static int put_mark(struct batch *b, struct local_table *table, uint16_t place) 
     store_u32(key, ENGI_TABLE_MARKS);
     store_u32(key + 4, table->front.id);
     store_u16(key + 8, place);
-    return kv_batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+    kv_batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+    return 0;
 }
 
 /* Notes the write's marks before the store has the write (invariant 4). */
@@ -271,22 +272,27 @@ static int hand_over(struct batch *b, size_t i) {
         return -1;
     if (c->is_range) {
         w->fold = engi_fold_count(&own->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
-        return kv_batch_put(b->kv, key, value); /* every write of this key has this value */
+        kv_batch_put(b->kv, key, value); /* every write of this key has this value */
+    } else if (alone) {
+        w->fold = false;
+        b->puts++;
+        kv_batch_put(b->kv, key, value);
+    } else {
+        w->fold = engi_fold_count(&own->fold, w->hash);
+        b->merges++;
+        kv_batch_merge(b->kv, key, value);
     }
-    w->fold = !alone && engi_fold_count(&own->fold, w->hash);
-    ++*(alone ? &b->puts : &b->merges);
-    return alone ? kv_batch_put(b->kv, key, value) : kv_batch_merge(b->kv, key, value);
+    return 0;
 }
 
 struct ceilings { int64_t newest, clock; };
 
 /* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
  * engine/local/horizon.h. */
-static int record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
+static void record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
     struct local *own = b->own;
-    if (newest != ENG_NO_TS && engi_horizon_record(&own->newest, b->kv, newest, &to->newest)) return -1;
-    int64_t assigned = engi_write_clock_end(&own->eng->write_clock);
-    return engi_horizon_record(&own->assigned, b->kv, assigned, &to->clock);
+    if (newest != ENG_NO_TS) engi_horizon_record(&own->newest, b->kv, newest, &to->newest);
+    engi_horizon_record(&own->assigned, b->kv, engi_write_clock_end(&own->eng->write_clock), &to->clock);
 }
 
 /* Whether a timestamp is so far in the future that its bucket is marked instead of the horizon
@@ -343,7 +349,8 @@ static int fill(struct batch *b, struct ceilings *ceilings) {
         evict(b, i);
         if (hand_over(b, i)) return -1;
     }
-    return record_horizons(b, newest, ceilings);
+    record_horizons(b, newest, ceilings);
+    return 0;
 }
 
 static void recorded(struct batch *b, const struct ceilings *ceilings) {

@@ -6,7 +6,7 @@
 
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
-#include "engine/rows/named.h"
+#include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/walk.h"
 
 /* The state that all handles of a store share. */
@@ -111,8 +111,9 @@ static int add_condition(struct kv_batch *kv, struct slice prefix, uint64_t ball
     key->n = 0;
     buf_put_slice(key, prefix);
     buf_u8(key, ENGI_BALLOT);
-    return buf_failed(key) || kv_batch_expect(kv, buf_slice(key), ballot ? &seen : NULL) ||
-           kv_batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
+    if (buf_failed(key) || kv_batch_expect(kv, buf_slice(key), ballot ? &seen : NULL)) return -1;
+    kv_batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
+    return 0;
 }
 
 static struct slice prefix_of(const struct eng_batch *b, size_t i) {
@@ -135,8 +136,9 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
         if (left_out.n && slice_eq(prefix_of(b, i), left_out)) continue;
         c->written = left_out.n > 0;
         struct slice key = engi_change_key(b, c), value = engi_change_value(b, c);
-        rc = c->is_range ? kv_batch_put(kv, key, value) : kv_batch_merge(kv, key, value);
-        if (rc || !c->conditional || has_condition(b, i)) continue;
+        if (c->is_range) kv_batch_put(kv, key, value);
+        else kv_batch_merge(kv, key, value);
+        if (!c->conditional || has_condition(b, i)) continue;
         *conditional = true;
         rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->value);
     }

@@ -1,39 +1,35 @@
 #include "engine/rows/walk.h"
 
-#include "engine/kv.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
 
 /* ---- values ---- */
 
 struct own {
-    void (*release)(struct kv *kv, struct kv_value *value);
-    struct kv *kv;
-    struct kv_value value;
+    void (*release)(void *handle);
+    void *handle;
     struct arena arena;
 };
 
 static void let_go(void *p) {
     struct own *own = p;
-    if (own->release) own->release(own->kv, &own->value);
+    if (own->release) own->release(own->handle);
     arena_fini(&own->arena);
 }
 
-struct arena *engi_value_own(struct arena *a, void (*release)(struct kv *kv, struct kv_value *value), struct kv *kv,
-                             const struct kv_value *value) {
+struct arena *engi_value_own(struct arena *a, void (*release)(void *handle), void *handle) {
     enum { CELLS_CHUNK = 4096 };
     struct own *own = ARENA_NEW(a, struct own);
     if (!own) return NULL;
-    *own = (struct own){.kv = kv};
+    *own = (struct own){.handle = handle};
     arena_init(&own->arena, CELLS_CHUNK, 0);
     if (arena_own(a, let_go, own)) return NULL;
     own->release = release;
-    if (value) own->value = *value;
     return &own->arena;
 }
 
 int engi_value_copy(struct slice bytes, struct arena *a, struct store_value *out, struct err *e) {
-    out->cells = bytes.n > ENGI_COPIED_MAX ? engi_value_own(a, NULL, NULL, NULL) : a;
+    out->cells = bytes.n > ENGI_COPIED_MAX ? engi_value_own(a, NULL, NULL) : a;
     if (out->cells) out->bytes = arena_dup(out->cells, bytes);
     return out->cells && out->bytes.p ? 0 : err_nomem(e);
 }

@@ -6,9 +6,6 @@
 
 #include "engine/store.h"
 
-struct kv;
-struct kv_value;
-
 /* Prepares the read's results: nothing is found. */
 void engi_read_begin(struct store_read *r);
 /* The cursor is over the partition, in the given tier. 0, -1, KV_INCOMPLETE: in the cache tier, there
@@ -29,6 +26,5 @@ enum { ENGI_COPIED_MAX = 4096 /* bytes of a small value */ };
 /* Copies a value. */
 int engi_value_copy(struct slice bytes, struct arena *a, struct store_value *out, struct err *e) MUST_CHECK;
 /* Memory that the arena owns, for the cells of a large value. release, unless NULL, is called with
- * the value when the arena lets go of it. NULL: no memory. */
-struct arena *engi_value_own(struct arena *a, void (*release)(struct kv *kv, struct kv_value *value), struct kv *kv,
-                             const struct kv_value *value) MUST_CHECK;
+ * the value's handle when the arena lets go of it. NULL: no memory. */
+struct arena *engi_value_own(struct arena *a, void (*release)(void *handle), void *handle) MUST_CHECK;

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/local/rocksdb/kv_stamp.h"
 
 struct kv_found {

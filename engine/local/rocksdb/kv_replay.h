@@ -7,7 +7,7 @@
  * written. The store is then opened with no rows in its logs. In all other respects RocksDB replays
  * the log as in every start.
  *
- * These memtables keep no insert hints (near_len, engine/kv.h), so a log in which ranges begin with
+ * These memtables keep no insert hints (near_len, engine/local/rocksdb/kv.h), so a log in which ranges begin with
  * arbitrary keys is as fast.
  */
 #pragma once

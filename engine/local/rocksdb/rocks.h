@@ -9,7 +9,7 @@
 #include <rocksdb/c.h>
 #include <stdatomic.h>
 
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/local/rocksdb/kv_stamp.h"
 #include "engine/local/rocksdb/kv_trim.h"
 

@@ -27,19 +27,16 @@ void kv_batch_free(struct kv_batch *b) {
     free(b);
 }
 
-int kv_batch_put(struct kv_batch *b, struct slice key, struct slice value) {
+void kv_batch_put(struct kv_batch *b, struct slice key, struct slice value) {
     rocksdb_writebatch_put(b->b, rocks_chars(key), key.n, rocks_chars(value), value.n);
-    return 0;
 }
 
-int kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
+void kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
     rocksdb_writebatch_merge(b->b, rocks_chars(key), key.n, rocks_chars(operand), operand.n);
-    return 0;
 }
 
-int kv_batch_delete(struct kv_batch *b, struct slice key) {
+void kv_batch_delete(struct kv_batch *b, struct slice key) {
     rocksdb_writebatch_delete(b->b, rocks_chars(key), key.n);
-    return 0;
 }
 
 /* Whether a range delete may begin at this key. A memtable keeps an insert hint for each value of
@@ -50,10 +47,9 @@ bool rocks_begins_short(const struct kv *kv, struct slice from) {
     return !kv->o.near_len || from.n < kv->o.near_len;
 }
 
-int kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+void kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
     assert(rocks_begins_short(b->of, from));
     rocksdb_writebatch_delete_range(b->b, rocks_chars(from), from.n, rocks_chars(to), to.n);
-    return 0;
 }
 
 int kv_batch_expect(struct kv_batch *b, struct slice key, const struct slice *value) {
@@ -83,7 +79,7 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
         int got = kv_get(kv, ENG_TIER_ANY, key, &now, e);
         if (got < 0) return -1;
         hold = (got == 1) == present && (!present || slice_eq(now.bytes, value));
-        if (got == 1) kv_release(kv, &now);
+        if (got == 1) kv_release(now.handle);
     }
     return hold ? 0 : KV_CHANGED;
 }
@@ -128,8 +124,9 @@ int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
 
 int rocks_write_nothing(struct kv *kv, bool deletion, struct err *e) {
     struct kv_batch *b = kv_batch_new(kv);
-    int rc = !b || (deletion && kv_batch_delete(b, slice_of("", 1))) ? err_nomem(e)
-                                                                        : kv_write(kv, b, false, e);
-    if (b) kv_batch_free(b);
+    if (!b) return err_nomem(e);
+    if (deletion) kv_batch_delete(b, slice_of("", 1));
+    int rc = kv_write(kv, b, false, e);
+    kv_batch_free(b);
     return rc;
 }

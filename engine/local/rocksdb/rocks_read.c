@@ -36,10 +36,7 @@ int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value 
     return 1;
 }
 
-void kv_release(struct kv *kv, struct kv_value *value) {
-    (void)kv;
-    rocksdb_pinnableslice_destroy(value->handle);
-}
+void kv_release(void *handle) { rocksdb_pinnableslice_destroy(handle); }
 
 struct kv_snapshot *kv_snapshot_new(struct kv *kv) {
     struct kv_snapshot *s = malloc(sizeof(*s));

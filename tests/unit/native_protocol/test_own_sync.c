@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "engine/front/eng.h"
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 #include "harness.h"
 
 enum { CLIENTS = 4, MB = 1 << 20, SOON_US = 100, LATER_US = 50000, LONG_US = 5000 };

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "engine/front/eng.h"
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 
 enum { CLIENTS = 8, SYNC_US = 1000, WRITES = 4000 };
 

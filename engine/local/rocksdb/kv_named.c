@@ -1,4 +1,4 @@
-#include "engine/rows/named.h"
+#include "engine/local/rocksdb/kv_named.h"
 
 #include "engine/rows/key.h"
 
@@ -11,8 +11,8 @@ static int add(struct kv_batch *b, const struct eng_meta_change *change, struct 
     buf_put_slice(&key, change->key);
     int rc = buf_failed(&key) ? -1 : 0;
     if (!rc && change->conditional) rc = kv_batch_expect(b, buf_slice(&key), change->expected);
-    if (!rc) rc = change->deleted ? kv_batch_delete(b, buf_slice(&key))
-                                  : kv_batch_put(b, buf_slice(&key), change->value);
+    if (!rc && change->deleted) kv_batch_delete(b, buf_slice(&key));
+    else if (!rc) kv_batch_put(b, buf_slice(&key), change->value);
     buf_fini(&key);
     return rc ? err_nomem(e) : 0;
 }

@@ -1,5 +1,5 @@
-/* Named records and whole tables in a store of keys and values (engine/kv.h), for the stores that
- * keep both in one. Private to engine/.
+/* Named records and whole tables in a store of keys and values (engine/local/rocksdb/kv.h), for the
+ * stores that keep both in one. Private to engine/.
  *
  * Invariant 11: a conditional write takes place only if all its conditions hold at the moment when
  *              it does, whatever other threads and engines write. A store with several writers
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/kv.h"
+#include "engine/local/rocksdb/kv.h"
 
 /* Each is as the function of engine/engine.h or engine/store.h. */
 int engi_named_write(struct kv *kv, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;

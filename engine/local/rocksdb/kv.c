@@ -1,24 +1,8 @@
-/* The parts common to all stores. */
-#include <stdlib.h>
+#include "engine/local/rocksdb/kv.h"
+
 #include <time.h>
 
 #include "base/clock.h"
-#include "engine/kv.h"
-
-#if POISONS
-int kv_iter_lend(struct kv_iter *it, int got, struct err *e) {
-    uint8_t *before = it->lent;
-    it->lent = got > 0 ? malloc(it->key.n + it->value.n + 1) : NULL;
-    if (it->lent) {
-        memcpy(it->lent, it->key.p, it->key.n);
-        memcpy(it->lent + it->key.n, it->value.p, it->value.n);
-        it->key.p = it->lent;
-        it->value.p = it->lent + it->key.n;
-    }
-    free(before);
-    return got > 0 && !it->lent ? err_nomem(e) : got;
-}
-#endif
 
 int kv_scan(struct kv *kv, const struct kv_snapshot *at, struct slice from, struct slice to,
             int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {

@@ -77,7 +77,7 @@ static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACH
 void kv_close(struct kv *kv); /* batches and iterators are gone */
 /* 1: found, 0: not, -1, KV_INCOMPLETE */
 int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
-void kv_release(struct kv *kv, struct kv_value *value);
+void kv_release(void *handle);
 
 struct kv_snapshot *kv_snapshot_new(struct kv *kv); /* NULL: no memory */
 void kv_snapshot_free(struct kv *kv, struct kv_snapshot *s);
@@ -87,11 +87,11 @@ struct kv_iter *kv_iter_new(struct kv *kv, const struct kv_iter_spec *spec, stru
 
 struct kv_batch *kv_batch_new(struct kv *kv);
 void kv_batch_free(struct kv_batch *b);
-int kv_batch_put(struct kv_batch *b, struct slice key, struct slice value);
-int kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand);
-int kv_batch_delete(struct kv_batch *b, struct slice key);
+void kv_batch_put(struct kv_batch *b, struct slice key, struct slice value);
+void kv_batch_merge(struct kv_batch *b, struct slice key, struct slice operand);
+void kv_batch_delete(struct kv_batch *b, struct slice key);
 /* from must be shorter than near_len, unless near_len is 0 */
-int kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to);
+void kv_batch_delete_range(struct kv_batch *b, struct slice from, struct slice to);
 /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
  * The caller excludes its own other writes to the key. */
 int kv_batch_expect(struct kv_batch *b, struct slice key, const struct slice *value);
