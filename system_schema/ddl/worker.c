@@ -156,12 +156,14 @@ static void move_on(struct ddl *d, struct entry *x) {
     bool failed = x->failure;
     entry_finish(d, x, &before);
     fault_dies(FAULT_DDL);
+    o->overtaken = false;
     if (notices_reserve(o, 1, &e) || history_save(o, x, before.status, &e)) {
-        log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s",
-                  schema_status_verb(before.status), x->kind->word, x->name, e.text);
+        if (!o->overtaken) /* else the records are read again first, and say whether it has ended */
+            log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s",
+                      schema_status_verb(before.status), x->kind->word, x->name, e.text);
         err_clear(&e);
         entry_finish_undo(d, x, &before);
-        x->due_us = clock_mono_us(o->clock) + retry_us;
+        x->due_us = clock_mono_us(o->clock) + (o->overtaken ? pinned_us : retry_us);
         return;
     }
     fault_dies(FAULT_DDL);

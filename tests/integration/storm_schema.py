@@ -176,7 +176,7 @@ class User(Worker):
         try:
             self.write() if self.rng.random() < 0.6 or not self.rows else self.read()
         except InvalidRequest:  # to this server there is no such table or column
-            pass
+            let_pass(0.01)
         except ProtocolException as e:  # a page behind one of the table that was dropped
             if not isinstance(self.changer, Dropped) or "paging state" not in str(e):
                 raise
@@ -234,7 +234,19 @@ class Keyspaces(Worker):
             except InvalidRequest as e:
                 refused.append(str(e))
                 return any(words in str(e) for words in done)
-        eventually(is_done, lambda: f"{statement}: {refused[-1:]}")
+        eventually(is_done, lambda: f"{statement}: {refused[-1:]}; the servers show {self.shown()}")
+
+    def drop_table(self, statement, gone):
+        """Until no server shows it: one that has not heard of the table yet says that it is gone, too."""
+        def is_gone():
+            self.do(statement, gone)
+            return self.work.stop.is_set() or all(rows == [] for rows in self.shown())
+        eventually(is_gone, lambda: f"{statement}: the servers show {self.shown()}")
+
+    def shown(self):
+        """The statuses of its tables at each server."""
+        query = f"SELECT table_name, status FROM system_schema_mcs.tables WHERE keyspace_name = 'storm{self.number}_{self.n}'"
+        return [rows and [tuple(r) for r in rows] for rows in (f.attempt(query) for f in self.work.fronts)]
 
     def step(self):
         self.n += 1
@@ -247,7 +259,7 @@ class Keyspaces(Worker):
         self.do(f"INSERT INTO {k}.t (p, u) VALUES (2, {{a: 1, b: 2}})")
         self.read(f"SELECT p, u FROM {k}.t")
         if self.rng.random() < 0.5:
-            self.do(f"DROP TABLE {k}.t", gone)
+            self.drop_table(f"DROP TABLE {k}.t", gone)
             self.do(f"DROP TYPE {k}.u", gone)
         self.do(f"DROP KEYSPACE {k}", gone)
 
