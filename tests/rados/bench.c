@@ -1,11 +1,16 @@
 /* What operations of the store cost: rows per second, and processor time of the client and of the OSDs per row.
  *
  *     rados_bench [THREADS [ROWS_PER_THREAD]]
+ *     rados_bench queue [ROWS [COMMAND]]
  *
+ * queue: a wide partition whose rows are written at its end and removed at its front. COMMAND runs before the last
+ * reads.
  * On the cluster of TALLY_RADOS_CONF (tests/rados/cluster.py start). The rows have 100 bytes. Times depend on what else
  * the machine does; processor time depends on it least.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,6 +30,8 @@ struct worker {
     pthread_t thread;
     uint64_t random;
     uint32_t number, rows; /* rows in one group */
+    bool in_order;         /* from the row next on; else random ones */
+    uint32_t next;
     void (*step)(struct worker *w);
 };
 
@@ -51,7 +58,7 @@ static void write_rows(struct worker *w, uint32_t partition, bool conditional) {
     harness_prefix(&prefix, table, partition);
     for (uint32_t i = 0; i < w->rows; i++) {
         uint8_t row[4];
-        store_u32(row, pick(w, 1 << 30));
+        store_u32(row, w->in_order ? w->next++ : pick(w, 1 << 30));
         buf_init(&keys[i], 0);
         harness_key(&keys[i], table, partition, ENGI_ROW, slice_of(row, 4));
         changes[i] =
@@ -185,7 +192,120 @@ static void measure_split(void) {
            (seconds_of_osds() - osd0) * 1e3);
 }
 
+/* ---- a queue ---- */
+
+enum { QUEUE = LOADED + 2, QUEUE_PART = 20000, QUEUE_LEFT = 100, QUEUE_READS = 400 };
+
+struct spent {
+    double own, osds;
+};
+
+static struct spent spent(void) { return (struct spent){own_seconds(), seconds_of_osds()}; }
+
+static void print_spent(const char *what, struct spent since, uint32_t n) {
+    printf("  %s: client %6.1f us, OSDs %6.1f us", what, (own_seconds() - since.own) / n * 1e6,
+           (seconds_of_osds() - since.osds) / n * 1e6);
+    fflush(stdout);
+}
+
+static int judge_front(void *arg, const struct record *r, struct buf *left) {
+    (void)left;
+    return load_u32(r->key.p + r->key.n - 4) < *(const uint32_t *)arg;
+}
+
+/* Removes all rows with lower numbers by moves, as the pass that removes dead rows does. */
+static void take_out(struct slice prefix, uint32_t below) {
+    struct move_purge purge = {.from = prefix, .judge = judge_front, .arg = &below};
+    struct read_result head;
+    struct arena a;
+    struct buf from, end;
+    struct err e = {0};
+    arena_init(&a, 1 << 12, 0);
+    buf_init(&from, 0);
+    buf_init(&end, 0);
+    while (!end.n || end.p[prefix.n] != ENGI_PAST) {
+        arena_reset(&a);
+        if (read_partition(store, prefix, NULL, 0, &a, &head, &e) < 0) fail("read", &e);
+        int rc = move_purge(store, prefix, head.removals, &purge, &end);
+        if (rc == -EAGAIN || rc == -EBUSY) continue;
+        if (rc < 0) exit(1);
+        buf_clear(&from, SIZE_MAX);
+        buf_put_slice(&from, buf_slice(&end));
+        purge.from = buf_slice(&from);
+    }
+    arena_fini(&a);
+    buf_fini(&from);
+    buf_fini(&end);
+}
+
+/* Reads the first row from a key on. */
+static void read_first(struct slice prefix, struct slice from, uint32_t expected) {
+    struct buf to;
+    struct cursor c;
+    const struct record *r;
+    struct err e = {0};
+    buf_init(&to, 0);
+    harness_key(&to, table, QUEUE, ENGI_PAST, slice_of("", 0));
+    cursor_init(&c, store, table, prefix, from, buf_slice(&to));
+    cursor_expect(&c, 1);
+    if (cursor_next(&c, &r, &e) != 1) fail("cursor", &e);
+    if (load_u32(r->key.p + r->key.n - 4) != expected) exit(1);
+    cursor_fini(&c);
+    buf_fini(&to);
+}
+
+static void measure_reads(struct slice prefix, uint32_t first) {
+    struct buf known;
+    uint8_t row[4];
+    store_u32(row, first);
+    buf_init(&known, 0);
+    harness_key(&known, table, QUEUE, ENGI_ROW, slice_of(row, 4));
+    struct spent since = spent();
+    for (int i = 0; i < QUEUE_READS; i++) read_first(prefix, prefix, first);
+    print_spent("read of the first row", since, QUEUE_READS);
+    since = spent();
+    for (int i = 0; i < QUEUE_READS; i++) read_first(prefix, buf_slice(&known), first);
+    print_spent("from its key on", since, QUEUE_READS);
+    printf("\n");
+    buf_fini(&known);
+}
+
+static void measure_queue(uint32_t rows, const char *then) {
+    struct buf prefix;
+    table = harness_table();
+    buf_init(&prefix, 0);
+    harness_prefix(&prefix, table, QUEUE);
+    struct worker w = {.random = 1, .rows = 50, .in_order = true};
+    for (uint32_t n = QUEUE_PART; n <= rows; n += QUEUE_PART) {
+        uint64_t moves = atomic_load(&store->n_moves);
+        struct spent since = spent();
+        while (w.next < n) write_rows(&w, QUEUE, false);
+        struct shard *sh = shard_map_find(&store->shards, table, shard_position(buf_slice(&prefix)));
+        while (atomic_load(&sh->will_split)) sched_yield();
+        if (move_rows(store, sh, buf_slice(&prefix)) < 0) exit(1);
+        printf("%7u rows,", n);
+        print_spent("written and moved", since, QUEUE_PART);
+        since = spent();
+        take_out(buf_slice(&prefix), n - QUEUE_LEFT);
+        print_spent("removed", since, QUEUE_PART);
+        printf(" (%llu moves)", (unsigned long long)(atomic_load(&store->n_moves) - moves));
+        measure_reads(buf_slice(&prefix), n - QUEUE_LEFT);
+    }
+    if (then) {
+        if (system(then) != 0) exit(1);
+        printf("after %s:", then);
+        measure_reads(buf_slice(&prefix), w.next - QUEUE_LEFT);
+    }
+    buf_fini(&prefix);
+}
+
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "queue") == 0) {
+        store = harness_open(0, 30);
+        measure_queue(argc > 2 ? (uint32_t)atoi(argv[2]) : 200000, argc > 3 ? argv[3] : NULL);
+        rados_close(store);
+        return 0;
+    }
     if (argc > 1) n_threads = atoi(argv[1]);
     if (argc > 2) per_thread = atoi(argv[2]);
     if (n_threads < 1 || n_threads > THREADS_MAX) return 2;
