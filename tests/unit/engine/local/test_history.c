@@ -17,6 +17,7 @@ enum {
     TABLE = 20,
     HISTORY = 21,
     RESTORED = 22,
+    MODEL = 30, /* and those after it: a table of the model's engine for each question */
     PARTS = 3,
     KEYS = 12,
     COLUMNS = 3,
@@ -43,11 +44,11 @@ struct world {
     _Atomic int64_t now_us;
     bool rocks, wild; /* wild: any timestamps, and nothing is ever purged */
     char dir[64];
-    struct eng *eng;
+    struct eng *eng, *model;
     struct eng_batch *batch;
     struct err e;
     uint64_t seed;
-    uint32_t n, n_restored;
+    uint32_t n, n_restored, n_asked;
     struct op ops[OPS_MAX];
 };
 
@@ -99,8 +100,8 @@ static void apply_row(struct world *w, const struct op *o, struct eng_batch *b, 
     must(w, eng_batch_row(b, part, &row, NULL, &w->e));
 }
 
-static void apply(struct world *w, const struct op *o, struct eng_batch *b) {
-    struct eng_part part = part_at(TABLE, o->part);
+static void apply(struct world *w, const struct op *o, struct eng_batch *b, uint32_t table) {
+    struct eng_part part = part_at(table, o->part);
     int64_t now = o->at_us / 1000000;
     char from[8], to[8];
     snprintf(from, sizeof(from), "%02u", o->key);
@@ -159,17 +160,15 @@ static char *text_of(struct world *w, struct eng *eng, uint32_t table, int64_t n
 }
 
 static char *model_at(struct world *w, int64_t at_us) {
-    struct eng_options o = {.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10};
-    struct eng *eng = eng_open(&o, &w->e);
-    assert_non_null(eng);
-    struct eng_batch *b = eng_batch_new(eng);
+    uint32_t table = MODEL + w->n_asked++;
+    struct eng_batch *b = eng_batch_new(w->model);
     for (uint32_t i = 0; i < w->n; i++)
-        if (w->ops[i].at_us <= at_us) apply(w, &w->ops[i], b);
+        if (w->ops[i].at_us <= at_us) apply(w, &w->ops[i], b, table);
     uint64_t seq;
     must(w, eng_batch_commit(b, &seq, &w->e));
-    char *text = text_of(w, eng, TABLE, at_us / 1000000);
+    char *text = text_of(w, w->model, table, at_us / 1000000);
     eng_batch_free(b);
-    eng_close(eng);
+    must(w, eng_table_drop(w->model, table, &w->e));
     return text;
 }
 
@@ -214,7 +213,7 @@ static void add_op(struct world *w) {
         o->dead[c] = draw(w, 6) == 0;
         o->value[c] = (uint8_t)('a' + draw(w, 26));
     }
-    apply(w, o, w->batch);
+    apply(w, o, w->batch, TABLE);
 }
 
 static void commit(struct world *w) {
@@ -259,12 +258,15 @@ static struct world *begin(bool rocks, bool wild, uint64_t seed) {
     strcpy(w->dir, "/tmp/tally-history-XXXXXX");
     if (rocks) assert_non_null(mkdtemp(w->dir));
     open_engine(w);
+    w->model = eng_open(&(struct eng_options){.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10}, &w->e);
+    assert_non_null(w->model);
     return w;
 }
 
 static void end(struct world *w) {
     char command[96];
     close_engine(w);
+    eng_close(w->model);
     snprintf(command, sizeof(command), "rm -rf %s", w->dir);
     if (w->rocks && system(command)) fail();
     free(w);
