@@ -146,16 +146,17 @@ struct store_ops {
     struct kv_iter *(*cursor_open)(struct store *s, struct store_view *view, const struct store_range *range,
                                    struct err *e);
     /* Whether the partition with this token may have deletions of ranges or of itself, as the
-     * view's newest cursor sees it. A store that does not know answers true. */
+     * view's newest cursor sees it. NULL: any may have. */
     bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
+    /* NULL: the store has no use for hints. */
     void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
 
     /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no memory. */
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
-    /* Takes part in adding b->changes[b->n], which is not counted yet. */
+    /* Takes part in adding b->changes[b->n], which is not counted yet. NULL: it does not. */
     int (*batch_add)(struct eng_batch *b, struct err *e);
-    /* The batch was written or dropped. */
+    /* The batch was written or dropped. NULL: nothing follows from it. */
     void (*batch_done)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
      * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change says

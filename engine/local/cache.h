@@ -37,8 +37,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "engine/tier.h"
 #include "engine/local/guard.h"
+#include "engine/tier.h"
 
 struct local_table;
 

@@ -1,7 +1,7 @@
 #include "engine/local/fold.h"
 
-#include "engine/local/rocksdb/kv.h"
 #include "engine/local/guard.h"
+#include "engine/local/rocksdb/kv.h"
 
 bool engi_fold_count(struct engi_fold *f, uint64_t hash) {
     _Atomic uint32_t *guard = &f->counts[(hash >> 8) % ENGI_FOLD_COUNTS];

@@ -5,8 +5,8 @@
 
 #include "base/random.h"
 #include "engine/front/commit.h"
-#include "engine/local/local.h"
 #include "engine/front/lock_order.h"
+#include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"

@@ -5,11 +5,11 @@
 #include <pthread.h>
 
 #include "engine/front/eng.h"
-#include "engine/local/rocksdb/kv.h"
 #include "engine/local/fold.h"
 #include "engine/local/guard.h"
 #include "engine/local/horizon.h"
 #include "engine/local/marks.h"
+#include "engine/local/rocksdb/kv.h"
 
 struct engi_cache;
 struct engi_history;
@@ -39,6 +39,19 @@ struct local {
     pthread_mutex_t named_lock; /* held while named records are written: invariant 11 */
 };
 
+/* Members of struct store_ops (engine/store.h), by file: read.c, write.c, open.c. */
+int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                  struct err *e) MUST_CHECK;
+struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const struct store_range *range,
+                                 struct err *e) MUST_CHECK;
+bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, int64_t token);
+void engi_read_hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
+struct eng_batch *engi_write_batch_new(struct store *s);
+void engi_write_batch_free(struct eng_batch *b);
+int engi_write_batch_add(struct eng_batch *b, struct err *e) MUST_CHECK;
+void engi_write_batch_done(struct eng_batch *b);
+int engi_write_commit(struct eng_batch *b, bool patience, struct err *e) MUST_CHECK;
+void local_close(struct store *s);
 extern const struct store_ops local_store_ops;
 
 static inline struct local *local_of(const struct store *s) { return s->own; }
@@ -49,7 +62,6 @@ static inline struct local *local_if(const struct eng *eng) {
 
 /* Opens the store of an engine that has none. If it fails, eng_close of the engine closes it. */
 int local_open(struct eng *eng, const struct eng_options *o, struct err *e) MUST_CHECK;
-void local_close(struct store *s);
 
 int engi_load_marks(struct local *own, struct err *e) MUST_CHECK;
 /* eng_ingest from a snapshot of the store; NULL: the present content. */

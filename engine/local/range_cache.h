@@ -27,8 +27,8 @@
 
 #include <assert.h>
 
-#include "engine/local/rocksdb/kv.h"
 #include "engine/local/cache.h"
+#include "engine/local/rocksdb/kv.h"
 
 struct local;
 

@@ -1,10 +1,8 @@
 /* The store's side of reads. The store has one writer and knows where nothing was deleted. There a
  * row is one get, from the row cache or RocksDB, and a scan of one partition may read from a cached
  * range. */
-#include "engine/local/read.h"
-
-#include "engine/local/local.h"
 #include "engine/local/fragment.h"
+#include "engine/local/local.h"
 #include "engine/local/range_iter.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"

@@ -6,9 +6,9 @@
 
 #include "base/murmur3.h"
 #include "engine/front/commit.h"
-#include "engine/local/local.h"
-#include "engine/local/fragment.h"
 #include "engine/front/lock_order.h"
+#include "engine/local/fragment.h"
+#include "engine/local/local.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"

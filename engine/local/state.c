@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/local/cache.h"
 #include "engine/front/commit.h"
-#include "engine/local/local.h"
-#include "engine/local/history.h"
 #include "engine/front/lock_order.h"
 #include "engine/front/reclaim.h"
+#include "engine/local/cache.h"
+#include "engine/local/history.h"
+#include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/table.h"

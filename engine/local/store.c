@@ -2,15 +2,13 @@
 #include <stdio.h>
 
 #include "engine/front/commit.h"
+#include "engine/front/lock_order.h"
 #include "engine/local/cache.h"
 #include "engine/local/local.h"
-#include "engine/front/lock_order.h"
-#include "engine/local/read.h"
 #include "engine/local/reclaim.h"
-#include "engine/local/table.h"
-#include "engine/local/write.h"
-#include "engine/rows/key.h"
 #include "engine/local/rocksdb/kv_named.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
 
 /* ---- named records, tables ---- */
 
@@ -55,25 +53,10 @@ static int drop(struct store *s, uint32_t id, struct err *e) {
 
 /* ---- the log ---- */
 
-static int sync_log(struct store *s, bool to_disk, struct err *e) {
-    struct kv *kv = local_of(s)->kv;
-    return kv_sync(kv, to_disk, e);
-}
-
-static int heal(struct store *s, struct err *e) {
-    struct kv *kv = local_of(s)->kv;
-    return kv_heal(kv, e);
-}
-
-static void synced(struct store *s) {
-    struct kv *kv = local_of(s)->kv;
-    kv_synced(kv);
-}
-
-static void settle(struct store *s) {
-    struct kv *kv = local_of(s)->kv;
-    kv_settle(kv);
-}
+static int sync_log(struct store *s, bool to_disk, struct err *e) { return kv_sync(local_of(s)->kv, to_disk, e); }
+static int heal(struct store *s, struct err *e) { return kv_heal(local_of(s)->kv, e); }
+static void synced(struct store *s) { kv_synced(local_of(s)->kv); }
+static void settle(struct store *s) { kv_settle(local_of(s)->kv); }
 
 static const struct store_log_ops local_log = {.sync = sync_log, .heal = heal, .synced = synced, .settle = settle};
 

@@ -1,8 +1,8 @@
 #include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_check.h"
+#include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/check.h"
 #include "engine/rows/key.h"
-#include "engine/local/rocksdb/kv_named.h"
 #include "engine/verify.h"
 
 #include <dirent.h>

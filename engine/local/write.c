@@ -1,18 +1,16 @@
 /* The store's side of a batch: its commit, which knows the timestamps that each row was written
  * with, and the stripes that belong to it. */
-#include "engine/local/write.h"
-
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"
 #include "engine/front/commit.h"
-#include "engine/local/local.h"
+#include "engine/front/lock_order.h"
+#include "engine/front/stripe.h"
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
-#include "engine/front/lock_order.h"
+#include "engine/local/local.h"
 #include "engine/local/row_cache.h"
-#include "engine/front/stripe.h"
 #include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
-#include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/walk.h"
 
 /* The state that all handles of a store share. */
@@ -77,15 +77,6 @@ static int read_row(struct store *s, const struct store_view *view, enum eng_tie
     return rc;
 }
 
-static bool may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
-    (void)s, (void)view, (void)token;
-    return true;
-}
-
-static void hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint what) {
-    (void)s, (void)view, (void)prefix, (void)what;
-}
-
 /* ---- writes ---- */
 
 static struct eng_batch *batch_new(struct store *s) {
@@ -94,13 +85,6 @@ static struct eng_batch *batch_new(struct store *s) {
 }
 
 static void batch_free(struct eng_batch *b) { free(b); }
-
-static int batch_add(struct eng_batch *b, struct err *e) {
-    (void)b, (void)e;
-    return 0;
-}
-
-static void batch_done(struct eng_batch *b) { (void)b; }
 
 /* Adds the condition that the partition's ballot is as read, and the next one. */
 static int add_condition(struct kv_batch *kv, struct slice prefix, uint64_t ballot, struct buf *key) {
@@ -230,12 +214,8 @@ static void close_store(struct store *s) {
 static const struct store_ops several_ops = {
     .read = read_row,
     .cursor_open = cursor_open,
-    .may_be_deleted = may_be_deleted,
-    .hint = hint,
     .batch_new = batch_new,
     .batch_free = batch_free,
-    .batch_add = batch_add,
-    .batch_done = batch_done,
     .commit = commit,
     .meta_write = meta_write,
     .meta_scan = meta_scan,

@@ -16,16 +16,6 @@ enum { BALLOT_BYTES = 8 };
 
 /* ---- reads ---- */
 
-static bool may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
-    (void)s, (void)view, (void)token;
-    return true;
-}
-
-/* Range deletions are compared one by one: there are no fragments. */
-static void hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint what) {
-    (void)s, (void)view, (void)prefix, (void)what;
-}
-
 /* Walks over what one operation has read of the partition. */
 static int walk_result(const struct read_result *found, struct store_read *r, struct err *e) {
     size_t n = found->head.n + found->ranges.n;
@@ -88,11 +78,6 @@ static struct eng_batch *batch_new(struct store *s) {
     return malloc(sizeof(struct eng_batch));
 }
 static void batch_free(struct eng_batch *b) { free(b); }
-static int batch_add(struct eng_batch *b, struct err *e) {
-    (void)b, (void)e;
-    return 0;
-}
-static void batch_done(struct eng_batch *b) { (void)b; }
 
 static int commit(struct eng_batch *b, bool patience, struct err *e) {
     if (!b->n) return 0;
@@ -159,12 +144,8 @@ static const struct store_ops rados_ops = {
     .offers = STORE_REMOTE,
     .read = read_row,
     .cursor_open = cursor_open,
-    .may_be_deleted = may_be_deleted,
-    .hint = hint,
     .batch_new = batch_new,
     .batch_free = batch_free,
-    .batch_add = batch_add,
-    .batch_done = batch_done,
     .commit = commit,
     .meta_write = meta_write,
     .meta_scan = meta_scan,

@@ -47,7 +47,7 @@ static void unpin_all(struct eng_batch *b) {
 void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
     unpin_all(b);
-    b->store->ops->batch_done(b);
+    if (b->store->ops->batch_done) b->store->ops->batch_done(b);
     buf_fini(&b->value);
     buf_fini(&b->bytes);
     arena_fini(&b->arena);
@@ -102,7 +102,7 @@ static int add(struct eng_batch *b, size_t at, uint32_t table, const struct eng_
         c->n_value = (uint32_t)(b->bytes.n - at - n_key);
         c->group = b->group;
         c->table = t;
-        failed = b->store->ops->batch_add(b, e);
+        failed = b->store->ops->batch_add && b->store->ops->batch_add(b, e);
     }
     if (UNLIKELY(failed)) {
         b->bytes.failed = false;
@@ -213,7 +213,7 @@ void eng_batch_drop(struct eng_batch *b) {
     buf_clear(&b->bytes, BYTES_KEPT);
     b->n = 0;
     unpin_all(b);
-    b->store->ops->batch_done(b);
+    if (b->store->ops->batch_done) b->store->ops->batch_done(b);
 }
 
 /* Makes the writes to partitions that this thread has locked conditional on their ballots:

@@ -122,7 +122,12 @@ static void set_start(struct eng_scan *s) {
 }
 
 static bool may_be_deleted(const struct eng_scan *s, int64_t token) {
-    return s->store->ops->may_be_deleted(s->store, &s->view, token);
+    const struct store_ops *ops = s->store->ops;
+    return !ops->may_be_deleted || ops->may_be_deleted(s->store, &s->view, token);
+}
+
+static void hint(struct eng_scan *s, enum store_hint what) {
+    if (s->store->ops->hint) s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), what);
 }
 
 /* The key of a row's position in the partition, or right behind it. p NULL: no memory. */
@@ -378,7 +383,7 @@ static int read_head(struct eng_scan *s, struct err *e) {
 static int relieve(struct eng_scan *s, struct err *e) {
     if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
     s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
-    s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), STORE_MANY_LOOSE);
+    hint(s, STORE_MANY_LOOSE);
     s->it->ops->iter_free(s->it);
     if (open_cursor(s, e)) return -1;
     s->on_key = false;
@@ -527,8 +532,7 @@ static int load_window(struct eng_scan *s, struct err *e) {
 
 /* The next scan would pass the same many rows. */
 static void pass_covered(struct eng_scan *s) {
-    if (++s->covered == COVERED_MANY)
-        s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), STORE_MANY_COVERED);
+    if (++s->covered == COVERED_MANY) hint(s, STORE_MANY_COVERED);
 }
 
 /* Copies the row's key and bytes to where they stay, unless the row is large. */
