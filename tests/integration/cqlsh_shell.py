@@ -35,8 +35,8 @@ class Shell:
         shown = ""
         while not all(word in COLOURS.sub("", shown) for word in words):
             shown += self.child.read_nonblocking(4096, timeout=300)
-        self.child.send("\x03")  # Control-C; the list of words may have been followed by a prompt, too
-        self.child.sendline("SHOW HOST")
+        self.child.send("\x15")  # Control-U takes the line away; a Control-C may be lost in the completion
+        self.child.sendline("SHOW HOST")  # the list of words may have been followed by a prompt, too
         self.child.expect("Connected to")
         self.read()
 
