@@ -258,7 +258,8 @@ static struct world *begin(bool rocks, bool wild, uint64_t seed) {
     strcpy(w->dir, "/tmp/tally-history-XXXXXX");
     if (rocks) assert_non_null(mkdtemp(w->dir));
     open_engine(w);
-    w->model = eng_open(&(struct eng_options){.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10}, &w->e);
+    struct eng_options o = {.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10};
+    w->model = eng_open(&o, &w->e);
     assert_non_null(w->model);
     return w;
 }
