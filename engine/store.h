@@ -145,19 +145,10 @@ struct store_ops {
     /* A cursor; iter_free of its ops frees it, before the view ends. NULL: e says why. */
     struct kv_iter *(*cursor_open)(struct store *s, struct store_view *view, const struct store_range *range,
                                    struct err *e);
-    /* Whether the partition with this token may have deletions of ranges or of itself, as the
-     * view's newest cursor sees it. NULL: any may have. */
-    bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
-    /* NULL: the store has no use for hints. */
-    void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
 
     /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no memory. */
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
-    /* Takes part in adding b->changes[b->n], which is not counted yet. NULL: it does not. */
-    int (*batch_add)(struct eng_batch *b, struct err *e);
-    /* The batch was written or dropped. NULL: nothing follows from it. */
-    void (*batch_done)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
      * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change says
      * whether its partition was written. The changes of a group to one partition are written
@@ -172,24 +163,32 @@ struct store_ops {
     int (*drop)(struct store *s, uint32_t table, struct err *e);
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
-    /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h); 0:
-     * it has nothing else. table_init initialises the rest, which is zero, and is NULL if that is right. */
-    size_t table_bytes;
-    void (*table_init)(void *table);
-    /* Encloses a change of a table's settings: begins, ends. What the store has kept of it in memory
-     * holds no longer. NULL: it keeps nothing. */
-    void (*table_changes)(void *table, bool begins);
-    /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
-     * Waits for nothing. NULL: the store keeps nothing of a table. */
-    void (*forget)(struct store *s, uint32_t table);
-    /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
-     * -1, or what visited returned. NULL: dead data stay. */
-    int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
-    /* A round of such passes over the tables has ended. NULL: the store does nothing then. */
-    void (*reclaimed)(struct store *s);
 
     /* A store may also offer the following functions; NULL: it does not. */
 
+    /* Whether the partition with this token may have deletions of ranges or of itself, as the
+     * view's newest cursor sees it; without it, any may have. */
+    bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
+    void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
+    /* Takes part in adding b->changes[b->n], which is not counted yet. */
+    int (*batch_add)(struct eng_batch *b, struct err *e);
+    /* The batch was written or dropped. */
+    void (*batch_done)(struct eng_batch *b);
+    /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h); 0:
+     * it has nothing else. table_init initialises the rest, which is zero. */
+    size_t table_bytes;
+    void (*table_init)(void *table);
+    /* Encloses a change of a table's settings: begins, ends. What the store has kept of it in memory
+     * holds no longer. */
+    void (*table_changes)(void *table, bool begins);
+    /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
+     * Waits for nothing. */
+    void (*forget)(struct store *s, uint32_t table);
+    /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
+     * -1, or what visited returned. Without it dead data stay. */
+    int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
+    /* A round of such passes over the tables has ended. */
+    void (*reclaimed)(struct store *s);
     /* Calls fn after another writer has changed a record, until the store is closed. Called once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
     const struct store_log_ops *log; /* NULL: what was committed is durable */
