@@ -56,16 +56,20 @@ build_preset() {
     fi
 }
 
-# A Python environment in build/NAME with what a requirements file pins; made again when the file changes.
+# A Python environment in build/NAME with what a requirements file pins; made again when the file changes. Modules are compiled when they
+# are first imported, for most never are.
 python_env() {
     local dir=$tally_root/build/$1 requirements=$2
-    if ! cmp -s "$requirements" "$dir/requirements.txt"; then
+    mkdir -p "$tally_root/build"
+    (
+        flock 9 # of two that need it at once
+        cmp -s "$requirements" "$dir/requirements.txt" && exit
         say "making the Python environment build/$1"
         rm -rf "$dir"
-        python3 -m venv "$dir"
-        "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
-        cp "$requirements" "$dir/requirements.txt"
-    fi
+        python3 -m venv "$dir" &&
+            "$dir/bin/pip" install --quiet --no-compile --disable-pip-version-check -r "$requirements" &&
+            cp "$requirements" "$dir/requirements.txt"
+    ) 9>"$dir.lock"
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

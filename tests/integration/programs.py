@@ -1,6 +1,7 @@
 """Programs of other languages, and Python ones with libraries of their own, that tests run: made in build/ by the language's tools, and again when their sources change.
 
 Run as a script it makes all of them: tools/test.sh does so beside the first steps, for what they download takes a while.
+It is run by the Python of build/venv. Modules are compiled when they are first imported, for most never are.
 """
 import contextlib
 import fcntl
@@ -191,8 +192,8 @@ def venv_program(name, program_name):
     with made_once(venv, requirements.read_text()) as to_make:
         if to_make:
             shutil.rmtree(venv, ignore_errors=True)
-            run(sys.executable, "-m", "venv", venv)
-            run(venv / "bin" / "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements)
+            run(sys.executable, "-m", "venv", "--without-pip", venv)  # the pip of build/venv installs into all of them
+            run(sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "-q", "--no-compile", "--disable-pip-version-check", "-r", requirements)
     return venv / "bin" / program_name
 
 
