@@ -40,16 +40,16 @@ work=build/test
 mkdir -p "$work"
 export TALLY_PRESET=$preset
 
-# count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
+# count NAME PASSED FAILED SKIPPED SECONDS [CPU]: adds a step to the table. CPU: seconds of processor time, which a busy machine changes little.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    rows+=("$(printf '%-30s %8d %8d %8d %7ds' "$1" "$2" "$3" "$4" "$5")")
+    rows+=("$(printf '%-30s %8d %8d %8d %7ds %7ds' "$1" "$2" "$3" "$4" "$5" "${6:-0}")")
 }
 
 # run_job FILE NAME COMMAND...: runs a command whose last lines hold "N passed, N failed[, N skipped]"; a command that counts nothing has
 # failed. FILE.count gets the numbers, FILE.log the command's output, FILE.told what a person is shown of it.
 run_job() {
-    local file=$1 t0=$SECONDS rc p f s line reports=$tally_root/$1.sanitizer # what sanitizers found, in servers that were killed, too
+    local file=$1 t0=$SECONDS rc p f s line cpu reports=$tally_root/$1.sanitizer # what sanitizers found, in servers that were killed, too
     shift 2
     rm -rf "$reports" && mkdir "$reports"
     if [[ $TALLY_PRESET != release* ]]; then
@@ -58,6 +58,9 @@ run_job() {
     fi
     "$@" >"$file.log" 2>&1
     rc=$?
+    times >"$file.cpu" # the second line: user and system time of the processes that this shell has waited for
+    cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file.cpu")
+    rm "$file.cpu"
     line=$(grep -E '[0-9]+ (passed|failed|skipped)' "$file.log" | tail -1)
     p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
@@ -74,7 +77,7 @@ run_job() {
         [ "$f" -eq 0 ] || tail -n 120 "$file.log"
         grep -oE 'not run: .*' "$file.log" | sort -u
     } >"$file.told"
-    echo "$p $f $s $((SECONDS - t0))" >"$file.count"
+    echo "$p $f $s $((SECONDS - t0)) $cpu" >"$file.count"
 }
 
 # Jobs that do not depend on each other run jobs_at_once at a time: begin NAME COMMAND... starts one, finish waits for all and counts them
@@ -91,13 +94,13 @@ begin() {
     begun+=("$name:$file" "$!")
 }
 finish() {
-    local i name file p f s t
+    local i name file p f s t cpu
     for ((i = 0; i < ${#begun[@]}; i += 2)); do
         name=${begun[i]%%:*} file=${begun[i]#*:}
         wait "${begun[i + 1]}"
-        read -r p f s t <"$file.count" || { p=0 f=1 s=0 t=0; }
+        read -r p f s t cpu <"$file.count" || { p=0 f=1 s=0 t=0 cpu=0; }
         cat "$file.told"
-        count "$name" "$p" "$f" "$s" "$t"
+        count "$name" "$p" "$f" "$s" "$t" "$cpu"
     done
     begun=()
 }
@@ -207,7 +210,7 @@ step_source() {
 
 install_packages || exit 1
 case " ${steps[*]} " in *" integration "*) # what the tests' programs download comes while other steps run
-    python3 tests/integration/programs.py >$work/programs.log 2>&1 &
+    (python_env venv tests/integration/requirements.txt && exec build/venv/bin/python tests/integration/programs.py) >$work/programs.log 2>&1 &
     downloads=$!
     trap 'kill $downloads 2>/dev/null' EXIT
     ;;
@@ -218,7 +221,7 @@ for step in "${steps[@]}"; do
     "step_$name" ${only:+"${only#:}"}
 done
 
-printf '\n%-30s %8s %8s %8s %8s\n' step passed failed skipped time
+printf '\n%-30s %8s %8s %8s %8s %8s\n' step passed failed skipped time cpu
 printf '%s\n' "${rows[@]}"
 printf '\n'
 if [ "$skipped" -gt 0 ]; then echo "$passed passed, $failed failed, $skipped skipped"; else echo "$passed passed, $failed failed"; fi
