@@ -79,6 +79,6 @@ int move_rows(struct rados *s, struct shard *sh, struct slice prefix) MUST_CHECK
  * another error something may have been dropped. Blocking. */
 int move_purge(struct rados *s, struct slice prefix, struct slice removals, const struct move_purge *purge,
                struct buf *end) MUST_CHECK;
-/* Splits a shard that is full, or moves the rows of a wide partition out of it. 0, or a negative error
- * number. Blocking. */
+/* Splits a shard that is full, or moves the rows of a wide partition out of it. 0, also when the table
+ * was dropped meanwhile, or a negative error number. Blocking. */
 int move_relieve(struct rados *s, struct shard *sh) MUST_CHECK;
