@@ -86,7 +86,7 @@ class Storm:
         create_keyspace(session, "storm")
         storm_rows.make_tables(session)
         storm_values.make_tables(session)
-        self.models = self.some(storm_rows.Model, 8, 1, seed)
+        self.models = self.some(storm_rows.Model, 9, 1, seed)
         self.rows = {kind: self.some(kind, n, first, seed) for kind, n, first in
                      ((storm_rows.Conditions, 6, 10), (storm_rows.Writes, 4, 20), (storm_rows.Batches, 2, 30), (storm_rows.Counts, 2, 40))}
         self.values = [*self.some(storm_values.Cells, 3, 50, seed), *self.some(storm_values.Expiring, 2, 60, seed)]
