@@ -18,7 +18,7 @@
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
-# Independent parts run two at a time, files of the integration step four at a time. No result depends on time: time-outs are for what hangs.
+# Independent parts run two at a time, files of the integration step six at a time. No result depends on time: time-outs are for what hangs.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -177,7 +177,7 @@ step_integration() {
     build_preset "$preset" tallyd tally tally-bench || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     local file
-    jobs_at_once=4 # on two processors: half of their time these tests wait, for disks, timers and programs that start
+    jobs_at_once=6 # on two processors: two thirds of their time these tests wait, for disks, timers and programs that start
     for file in tests/integration/test_${1:-*}.py; do integration_file "$file"; done
     finish
     jobs_at_once=2
