@@ -7,7 +7,7 @@
 
 enum {
     PAGE_LEAST = 3,
-    PAGE_UNKNOWN = 16, /* keys at most while the size of a shard's rows is unknown */
+    PAGE_UNKNOWN = 12, /* keys at most while the size of a shard's rows is unknown */
     PAGE_FIRST = 128, /* keys of the first page of a partition at most: many readers want few rows */
     PAGE_MORE = 8,    /* keys beside the records that a caller expects: deletions, a static row, second operands */
     PAGE_TIMES = 4,   /* as many the next time */
@@ -149,10 +149,15 @@ static uint64_t page_keys(const struct cursor *c, const struct shard *sh) {
     return fit < PAGE_LEAST ? PAGE_LEAST : fit < c->max ? fit : c->max;
 }
 
+/* Some small rows in front of large ones say little of these. So the average falls by half at a time. */
 static void note_size(const struct omap_pairs *got, struct shard *sh) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < got->n; i++) bytes += got->items[i].key.n + got->items[i].value.n;
-    if (got->n) atomic_store(&sh->key_bytes, bytes / got->n);
+    uint64_t bytes = 0, n = 0, before = atomic_load(&sh->key_bytes) / 2;
+    for (size_t i = 0; i < got->n; i++) {
+        if (omap_key_of_partition(got->items[i].key)) continue;
+        bytes += got->items[i].key.n + got->items[i].value.n;
+        n++;
+    }
+    if (n) atomic_store(&sh->key_bytes, bytes / n > before ? bytes / n : before);
 }
 
 /* Keys to be read of the shard. */
@@ -190,6 +195,7 @@ static void cut_at(struct omap_pairs *pairs, struct slice key) {
 /* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
 static int take_wide(struct cursor *c, struct slice pieces, bool *more) {
     struct omap_pairs *got = &c->f.pairs[0];
+    note_size(got, c->f.shard);
     struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard)};
     const char *end = string_of(c, buf_slice(&c->part), "\xff");
     size_t n = got->n;

@@ -264,6 +264,45 @@ static void test_a_reader_holds_few_large_rows_at_once(void **state) {
     }
 }
 
+/* The reader knows the size of neither before. */
+static void test_large_rows_of_a_shard_and_its_pieces_make_no_large_page(void **state) {
+    struct world *w = *state;
+    enum { MOVED = 40, NEW = 20, SIZE = 200 << 10, HELD_MAX = 4 << 20 };
+    for (uint32_t i = 0; i < MOVED; i++) write_large(w, 1, 2 * i, SIZE);
+    make_wide(w, 1);
+    for (uint32_t i = 0; i < NEW; i++) write_large(w, 1, 2 * i + 1, SIZE);
+    struct slice prefix = prefix_of(w, 1), behind = key_of(w, 1, slice_of("\xff\xff\xff\xff", 4));
+    struct cursor c;
+    const struct record *r;
+    cursor_init(&c, w->other, w->table, prefix, prefix, behind);
+    for (uint32_t row = 0; row < 2 * NEW; row++) {
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+        assert_true(c.page.used < HELD_MAX);
+    }
+    cursor_fini(&c);
+}
+
+/* The large rows are known from an earlier read. */
+static void test_small_rows_in_front_of_large_ones_make_no_large_page(void **state) {
+    struct world *w = *state;
+    enum { SMALL = 5, ROWS = 45, SIZE = 200 << 10, HELD_MAX = 4 << 20 };
+    for (uint32_t row = 0; row < ROWS; row++) write_large(w, 1, row, row < SMALL ? 8 : SIZE);
+    struct slice prefix = prefix_of(w, 1), behind = key_of(w, 1, slice_of("\xff\xff\xff\xff", 4));
+    for (uint32_t round = 0, from = SMALL; round < 2; round++, from = 0) {
+        struct slice lower = key_of_row(w, 1, from);
+        struct cursor c;
+        const struct record *r;
+        cursor_init(&c, w->other, w->table, prefix, lower, behind);
+        for (uint32_t row = from; row < ROWS; row++) {
+            assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+            assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+            assert_true(c.page.used < HELD_MAX);
+        }
+        cursor_fini(&c);
+    }
+}
+
 /* The moment of the first page is past when operands of the partition are combined. */
 static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **state) {
     struct world *w = *state;
@@ -1143,6 +1182,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_comparison_behind_a_set_takes_it_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_rows_than_an_osd_returns_at_once_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_reader_holds_few_large_rows_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_rows_of_a_shard_and_its_pieces_make_no_large_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_small_rows_in_front_of_large_ones_make_no_large_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_are_combined_while_they_are_read_end_no_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
