@@ -178,8 +178,8 @@ struct store_ops {
      * it has nothing else. table_init initialises the rest, which is zero. */
     size_t table_bytes;
     void (*table_init)(void *table);
-    /* Encloses a change of a table's settings: begins, ends. What the store has kept of it in memory
-     * holds no longer. */
+    /* Encloses a change of a table's settings: begins, ends. After it the store does not use what it
+     * has kept of the table's rows in memory. */
     void (*table_changes)(void *table, bool begins);
     /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
      * Waits for nothing. */
@@ -195,7 +195,7 @@ struct store_ops {
     /* Whether an error in the background makes writes fail, writes have waited for long, or a cluster
      * does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
-    /* What the store itself counts of this. */
+    /* The value of a statistic that the store counts itself; 0 of any other. */
     uint64_t (*stat)(const struct store *s, enum eng_stat stat);
     /* Does what eng_store_figures promises. */
     void (*figures)(const struct store *s, struct eng_store_figures *out);

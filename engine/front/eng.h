@@ -1,5 +1,5 @@
 /* An engine, whatever its store: the tables that it knows, the stripe locks, the commit thread, the
- * reclaimer, the write clock. What a store keeps in memory is behind store.own. Private to engine/. */
+ * reclaimer, the write clock. The store's state in memory is behind store.own. Private to engine/. */
 #pragma once
 
 #include <pthread.h>
