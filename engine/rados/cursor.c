@@ -193,16 +193,15 @@ static void cut_at(struct omap_pairs *pairs, struct slice key) {
 }
 
 /* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
-static int take_wide(struct cursor *c, struct slice pieces, bool *more) {
+static int take_wide(struct cursor *c, struct slice pieces, struct slice *last, bool *more) {
     struct omap_pairs *got = &c->f.pairs[0];
     note_size(got, c->f.shard);
     struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard)};
     const char *end = string_of(c, buf_slice(&c->part), "\xff");
-    size_t n = got->n;
     if (!end) return -ENOMEM;
     cut_at(got, slice_str(end));
-    *more = *more && got->n == n;
-    return pieces_add(c->s, buf_slice(&c->part), pieces, &part, &c->page, got, more);
+    *more = *more && slice_cmp(*last, slice_str(end)) < 0;
+    return pieces_add(c->s, buf_slice(&c->part), pieces, &part, &c->page, got, last, more);
 }
 
 /* Ends the page in front of the first wide partition that begins in it. 1: there is one, and the next page
@@ -239,13 +238,14 @@ static int read_page(struct cursor *c) {
         struct omap_pairs *got = &c->f.pairs[0];
         struct slice pieces = own_value(&c->f.pairs[1], OMAP_PIECES);
         bool more = c->f.shard && c->f.more[0] && got->n, stops = false;
+        /* As read: the page goes on behind it, also if all keys are of after the moment. */
+        struct slice begin = got->n ? got->items[0].key : first, last = got->n ? got->items[got->n - 1].key : first;
         if (pieces.n) note_wide(c);
         if (c->has_moment && c->f.shard) rc = apply_moment(c);
-        if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &more);
+        if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &last, &more);
         else if (rc == 0) stops = (rc = stop_at_wide(c)) == 1;
         if (rc >= 0 && c->f.shard) note_size(got, c->f.shard);
-        struct slice last = got->n ? got->items[got->n - 1].key : first;
-        if (!first.p && got->n) first = got->items[0].key;
+        if (!first.p) first = got->n ? got->items[0].key : begin;
         if (rc < 0 || (rc = fetch_append(&c->pairs, got)) < 0) return rc;
         if (stops) return 0;
         if (!more) return pieces.n ? leave_wide(c) : next_shard(c);

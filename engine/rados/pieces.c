@@ -127,7 +127,7 @@ static int escaped_length(struct slice prefix, size_t *n) {
 }
 
 int pieces_add(struct rados *s, struct slice prefix, struct slice value, const struct fetch_part *part, struct arena *a,
-               struct omap_pairs *pairs, bool *more) {
+               struct omap_pairs *pairs, struct slice *last, bool *more) {
     struct pieces p;
     struct omap_pairs found = {0}, sum = {0};
     struct fetched f = {0};
@@ -145,15 +145,16 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
         if (rc == 0) rc = fetch_append(&found, &f.pairs[0]);
         /* Behind a piece that has given all it has, the page ends or the next piece goes on. */
         bool full = found.n >= part->max || (found.n && a->used - used >= PAGE_BYTES);
-        more_found = rc == 0 && (f.more[0] || (full && i + 1 < p.n));
+        more_found = rc == 0 && found.n && (f.more[0] || (full && i + 1 < p.n));
         /* Keys that begin with the prefix of one record are in one piece. */
         if (strlen(part->prefix) > n_prefix + 1) break;
     }
     fetched_fini(&f);
     /* A list that has more is complete up to its last key. */
-    struct slice last = pairs->n ? pairs->items[pairs->n - 1].key : slice_of("", 0);
-    if (rc == 0 && more_found) cut_behind(pairs, found.items[found.n - 1].key);
-    if (rc == 0 && *more) cut_behind(&found, last);
+    struct slice last_found = found.n ? found.items[found.n - 1].key : slice_of("", 0);
+    if (rc == 0 && more_found) cut_behind(pairs, last_found);
+    if (rc == 0 && *more) cut_behind(&found, *last);
+    if (more_found && (!*more || slice_cmp(last_found, *last) < 0)) *last = last_found;
     if (rc == 0) rc = pieces_merge(pairs, &found, &sum);
     omap_pairs_fini(&found);
     if (rc < 0) return rc;

@@ -72,10 +72,12 @@ size_t pieces_find(const struct pieces *p, struct slice rest);
 int pieces_first_key(const struct pieces *p, size_t i, struct slice prefix, struct buf *out) MUST_CHECK;
 
 /* Adds to the pairs of a part of a wide partition, as its shard returned them, those of its pieces.
- * value: that of OMAP_PIECES, read with them. more: keys of the partition follow the pairs. prefix: of
- * the partition. -EAGAIN: rows are being moved; read the shard again. 0, or a negative error number. */
+ * value: that of OMAP_PIECES, read with them. prefix: of the partition. more: keys of the partition
+ * follow, behind last, the last key that was read; some in front of it may have been taken out of the
+ * pairs (fetch_as_of). Both change to what is right of the sum. -EAGAIN: rows are being moved; read the
+ * shard again. 0, or a negative error number. */
 int pieces_add(struct rados *s, struct slice prefix, struct slice value, const struct fetch_part *part, struct arena *a,
-               struct omap_pairs *pairs, bool *more) MUST_CHECK;
+               struct omap_pairs *pairs, struct slice *last, bool *more) MUST_CHECK;
 
 /* Makes the union of two sorted lists. A key that is in both has the shard's value: it combines all
  * operands that the piece's does. out: empty. 0, or a negative error number. */

@@ -22,8 +22,8 @@ static const char *string_of(struct arena *a, struct slice record_key, const cha
     return (const char *)arena_take(a, &b).p;
 }
 
-static const char *last_key(struct arena *a, const struct omap_pairs *pairs) {
-    return (const char *)arena_dup(a, pairs->items[pairs->n - 1].key).p;
+static struct slice last_key(const struct omap_pairs *pairs) {
+    return pairs->n ? pairs->items[pairs->n - 1].key : slice_of("", 0);
 }
 
 /* Reads the rest of a part as of the moment of its first operation. -EAGAIN: that is past. adds_pieces:
@@ -33,10 +33,11 @@ static int read_rest(struct rados *s, struct slice prefix, const struct fetch_pa
     struct fetched more = {0};
     struct slice mark = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
     struct slice pieces = fetch_partition_value(&f->pairs[0], OMAP_PIECES);
-    int rc = adds_pieces ? pieces_add(s, prefix, pieces, part, a, &f->pairs[i], &f->more[i]) : 0;
+    struct slice last = last_key(&f->pairs[i]); /* as read: those of after the moment are taken out later */
+    int rc = adds_pieces ? pieces_add(s, prefix, pieces, part, a, &f->pairs[i], &last, &f->more[i]) : 0;
     while (rc == 0 && f->more[i]) {
         struct fetch_part parts[2] = {
-            {.start_after = last_key(a, &f->pairs[i]), .prefix = part->prefix, .max = OMAP_READ_MAX}};
+            {.start_after = (const char *)arena_dup(a, last).p, .prefix = part->prefix, .max = OMAP_READ_MAX}};
         const char *own = string_of(a, prefix, OMAP_PARTITION_KEYS);
         parts[1] = (struct fetch_part){.start_after = own, .prefix = own, .max = OMAP_PARTITION_KEYS_MAX};
         if (!parts[0].start_after || !own) rc = -ENOMEM;
@@ -45,8 +46,11 @@ static int read_rest(struct rados *s, struct slice prefix, const struct fetch_pa
         if (more.shard != f->shard || !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_REMOVALS), mark) ||
             !slice_eq(fetch_partition_value(&more.pairs[1], OMAP_PIECES), pieces))
             rc = -EAGAIN;
+        more.more[0] = more.more[0] && more.pairs[0].n;
+        last = last_key(&more.pairs[0]);
         fetch_as_of(&more.pairs[0], &f->head, &more.head);
-        if (rc == 0 && adds_pieces) rc = pieces_add(s, prefix, pieces, &parts[0], a, &more.pairs[0], &more.more[0]);
+        if (rc == 0 && adds_pieces)
+            rc = pieces_add(s, prefix, pieces, &parts[0], a, &more.pairs[0], &last, &more.more[0]);
         if (rc == 0) rc = fetch_append(&f->pairs[i], &more.pairs[0]);
         f->more[i] = more.more[0];
     }

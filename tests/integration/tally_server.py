@@ -1,5 +1,7 @@
 """A tallyd of its own for a test: a scratch data folder, a free port, a log; start, stop, kill -9, start again."""
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -131,9 +133,12 @@ def certificates(folder, *flags):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port below those that the system gives to clients: a server that is started again finds it free."""
+    above = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", random.SystemRandom().randrange(10000, above) if above > 12000 else 0))
+            return s.getsockname()[1]
 
 
 def create_keyspace(session, name):

@@ -303,6 +303,75 @@ static void test_small_rows_in_front_of_large_ones_make_no_large_page(void **sta
     }
 }
 
+/* More of them than a read returns at once lie side by side. */
+static void test_operands_of_after_the_moment_hold_no_reader_up(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 1500, HOT = 1300, AT_ONCE = 10, NEW = 2 * OMAP_READ_MAX + 2 };
+    uint32_t rows[AT_ONCE];
+    struct cursor c;
+    const struct record *r;
+    struct slice prefix = prefix_of(w, 1);
+    for (uint32_t row = 0; row < ROWS; row += AT_ONCE) {
+        for (uint32_t i = 0; i < AT_ONCE; i++) rows[i] = row + i;
+        assert_int_equal(harness_append(w->s, w->table, 1, rows, AT_ONCE, 9, &w->e), 0);
+    }
+    cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
+    assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+    for (uint32_t i = 0; i < AT_ONCE; i++) rows[i] = HOT;
+    for (uint32_t n = 0; n < NEW; n += AT_ONCE)
+        assert_int_equal(harness_append(w->s, w->table, 1, rows, AT_ONCE, 10, &w->e), 0);
+    for (uint32_t row = 1; row < ROWS; row++) {
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+        assert_int_equal(r->n_operands, 1);
+    }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    cursor_fini(&c);
+}
+
+struct flood {
+    struct world *w;
+    struct slice key, prefix;
+    pthread_t thread;
+    _Atomic bool ended;
+    int rc;
+};
+
+/* Writes a row again and again, many times in one operation. */
+static void *flood(void *arg) {
+    enum { AT_ONCE = 1000, TIMES = 30 };
+    static struct write_change changes[AT_ONCE];
+    struct flood *x = arg;
+    struct err e = {0};
+    for (size_t i = 0; i < AT_ONCE; i++)
+        changes[i] = (struct write_change){.kind = WRITE_APPEND, .key = x->key, .value = slice_of("\0\0\0\1", 4)};
+    for (size_t i = 0; i < TIMES && !x->rc; i++) {
+        struct write_group g = {.prefix = x->prefix, .changes = changes, .n = AT_ONCE};
+        x->rc = write_groups(x->w->s, &g, 1, &e);
+    }
+    atomic_store(&x->ended, true);
+    return NULL;
+}
+
+/* More operands than a read returns at once are appended between two operations of a read. */
+static void test_a_row_that_is_written_all_the_time_is_read(void **state) {
+    struct world *w = *state;
+    enum { HELD_MAX = 64 << 20 };
+    struct flood x = {.w = w, .key = key_of_row(w, 1, 1), .prefix = prefix_of(w, 1)};
+    assert_int_equal(pthread_create(&x.thread, NULL, flood, &x), 0);
+    while (!atomic_load(&x.ended)) {
+        struct read_result got;
+        struct arena a;
+        arena_init(&a, 1 << 12, HELD_MAX);
+        if (read_partition(w->other, x.prefix, &x.key, 1, &a, &got, &w->e) < 0)
+            assert_int_equal(w->e.code, ERR_READ_TIMEOUT); /* it was folded at each try */
+        err_clear(&w->e);
+        arena_fini(&a);
+    }
+    pthread_join(x.thread, NULL);
+    assert_int_equal(x.rc, 0);
+}
+
 /* The moment of the first page is past when operands of the partition are combined. */
 static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **state) {
     struct world *w = *state;
@@ -964,6 +1033,7 @@ static void test_a_piece_that_is_newer_than_the_head_is_not_read(void **state) {
     struct slice value, prefix = prefix_of(w, 1);
     struct omap_pairs pairs = {0};
     struct buf start;
+    struct slice last = slice_of("", 0);
     bool more = false;
     write_wide(w, 1, 0, 100, 1, 1);
     assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix), 0);
@@ -972,13 +1042,13 @@ static void test_a_piece_that_is_newer_than_the_head_is_not_read(void **state) {
     omap_key_escape(&start, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
     buf_u8(&start, 0);
     struct fetch_part part = {(const char *)start.p, (const char *)start.p, OMAP_READ_MAX};
-    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &more), 0);
+    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &last, &more), 0);
     assert_int_equal(pairs.n, 100);
     omap_pairs_fini(&pairs);
     pairs = (struct omap_pairs){0};
     write_wide(w, 1, 100, 110, 1, 1);
     assert_int_equal(move_rows(w->other, shard_of(w->other, w, 1), prefix), 0);
-    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &more), -EAGAIN);
+    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &pairs, &last, &more), -EAGAIN);
     omap_pairs_fini(&pairs);
     buf_fini(&start);
 }
@@ -1184,6 +1254,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_reader_holds_few_large_rows_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_rows_of_a_shard_and_its_pieces_make_no_large_page, setup, teardown),
         cmocka_unit_test_setup_teardown(test_small_rows_in_front_of_large_ones_make_no_large_page, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_operands_of_after_the_moment_hold_no_reader_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_is_written_all_the_time_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_are_combined_while_they_are_read_end_no_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
