@@ -1,13 +1,14 @@
-"""Requests that arrive in one piece: each is answered, charged, refused and counted as it is alone, in the order in which they came."""
+"""Requests that arrive in one piece: each is answered, charged, refused and counted as it is alone, in the order in which they came. Random writes in pieces leave the
+rows that they leave one by one, while the schema changes."""
 import json
 import random
 import struct
 import subprocess
-from datetime import datetime
+from datetime import datetime, timezone
 
 import pytest
 
-from control import set_fault
+from control import set_clock, set_fault
 from tally_server import TALLYD, create_keyspace, create_table
 from test_hostile import ERROR, EXECUTE, LOCAL_QUORUM, OPTIONS, OVERLOADED, PREPARE, QUERY, RESULT, Raw, query_body, value
 
@@ -15,6 +16,12 @@ LOCAL_ONE, READ_TIMEOUT, UNPREPARED, INVALID = 10, 0x1200, 0x2500, 0x2200
 PAYLOAD = 4
 KIB = 1024
 SIZES = [0.5, 3, 5, 9, 40, 300]  # KiB of the rows of partition 1
+PIECES, ALONE = "pieces", "single"  # keyspaces with names of one length
+TABLES = {"wide": "p int, c int, s text static, v text, w int, m map<int, text>, PRIMARY KEY (p, c)", "narrow": "p int, v text, w int, PRIMARY KEY (p)",
+          "counts": "p int, c int, n counter, PRIMARY KEY (p, c)"}
+BEGIN = datetime(2031, 5, 6, 7, 8, 9)
+PARTITIONS, ROWS, ROUNDS = 12, 8, 80
+STATIC = "static"
 
 
 class Pipelined(Raw):
@@ -254,3 +261,117 @@ def test_who_watches_is_told_of_each(new_server, tmp_path, option, told):
         c.together([execute(row, 1, i % 3) for i in range(50)])
     server.stop()
     assert told(file) == 50
+
+
+class Writes:
+    """Random statements of a piece. Those that name a time of writing name one of their own, so that the rows do not depend on their order."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.us = 0  # of the clock, since BEGIN
+        self.n = 0
+
+    def time(self):
+        """Not after the next piece begins, and sometimes before the last one."""
+        self.n += 1
+        age = self.random.choice([0, 0, 0, 1, 2]) * 1_000_000
+        return f"USING TIMESTAMP {int(BEGIN.replace(tzinfo=timezone.utc).timestamp()) * 1_000_000 + self.us - age + 100_000 + self.n}"
+
+    def statement(self):
+        """The text, with the keyspace as %, and the rows that it reads or writes."""
+        r, at, n = self.random, self.time(), self.random.randrange(1000)
+        p, c, long = r.randrange(PARTITIONS), r.randrange(ROWS), str(n) * r.choice([1, 1, 400])
+        row, partition, key = {("wide", p, c)}, {("wide", p, i) for i in [STATIC, *range(ROWS)]}, f"p = {p} AND c = {c}"
+        return r.choice([
+            (f"INSERT INTO %.wide (p, c, v, w) VALUES ({p}, {c}, '{long}', {n}) {at}", row),
+            (f"INSERT INTO %.wide (p, c, v, w) VALUES ({p}, {c}, '{long}', {n}) {at} AND TTL {n % 9 + 1}", row),
+            (f"INSERT INTO %.wide (p, c, m) VALUES ({p}, {c}, {{1: 'one', {n}: 'n'}}) {at}", row),
+            (f"INSERT INTO %.wide (p, s) VALUES ({p}, 'static {long}') {at}", {("wide", p, STATIC)}),
+            (f"INSERT INTO %.narrow (p, v, w) VALUES ({p}, '{long}', {n}) {at}", {("narrow", p, 0)}),
+            (f"UPDATE %.wide {at} SET w = {n} WHERE {key}", row),
+            (f"UPDATE %.wide {at} SET m[{n % 3}] = '{long}' WHERE {key}", row),
+            (f"UPDATE %.wide {at} SET s = null, v = 'both' WHERE {key}", row | {("wide", p, STATIC)}),
+            (f"UPDATE %.narrow {at} AND TTL 4 SET v = '{n}' WHERE p = {p}", {("narrow", p, 0)}),
+            (f"DELETE FROM %.wide {at} WHERE {key}", row),
+            (f"DELETE w, m[1] FROM %.wide {at} WHERE {key}", row),
+            (f"DELETE FROM %.wide {at} WHERE p = {p} AND c > 2 AND c < 6", partition),
+            (f"DELETE FROM %.wide {at} WHERE p = {p}", partition),
+            (f"BEGIN BATCH {at} INSERT INTO %.wide (p, c, v) VALUES ({p}, {c}, 'a'); UPDATE %.wide SET s = 'b' WHERE p = {p}; INSERT INTO %.narrow (p, v) VALUES ({p}, 'c'); APPLY BATCH",
+             row | {("wide", p, STATIC), ("narrow", p, 0)}),
+            (f"BEGIN UNLOGGED BATCH {at} DELETE FROM %.wide WHERE {key}; INSERT INTO %.wide (p, c, w) VALUES ({p}, {c}, {n}); APPLY BATCH", row),
+            (f"UPDATE %.counts SET n = n + {n} WHERE {key}", {("counts", p, c)}),
+            (f"UPDATE %.wide SET w = {n} WHERE {key} IF w < 500", row | {("wide", p, STATIC)}),
+            (f"INSERT INTO %.narrow (p, w) VALUES ({p}, {n}) IF NOT EXISTS", {("narrow", p, 0)}),
+            (f"SELECT * FROM %.wide WHERE p = {p}", partition),
+            (f"INSERT INTO %.wide (p, v) VALUES ({p}, 'no clustering key')", set()),
+            (f"INSERT INTO %.wide (p, c, w) VALUES ({p}, {c}, 'no number')", set())])
+
+    def piece(self, size, apart):
+        """apart: no statement reads or writes what another one writes, so that each answer is known. Otherwise none has a condition, whose result follows the order."""
+        texts, touched = [], set()
+        for _ in range(size):
+            text, rows = self.statement()
+            if not rows & touched if apart else " IF " not in text:
+                texts.append(text)
+                touched |= rows
+        return texts
+
+
+class Keyspace:
+    """Asks for statements in one keyspace, as text or prepared. Sums up what they are charged."""
+
+    def __init__(self, connection, name):
+        self.connection, self.name, self.charges = connection, name, 0
+
+    def request(self, text, prepare=False):
+        cql = text.replace("%", self.name)
+        if not prepare:
+            return QUERY, query_body(cql)
+        opcode, body = self.connection.ask(PREPARE, struct.pack(">I", len(cql)) + cql.encode())
+        return execute(body[6:22], skip=False) if opcode == RESULT else (QUERY, query_body(cql))
+
+    def answered(self, answer):
+        opcode, body, charge = answer
+        self.charges += charge or 0
+        return opcode, body.replace(self.name.encode(), b"%"), charge
+
+    def rows(self):
+        return [self.connection.alone(self.request(f"SELECT * FROM %.{table}"))[:2] for table in TABLES]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_writes_in_pieces_leave_what_they_leave_one_by_one(controlled, seed):
+    """Every other piece holds several writes of one row. Meanwhile another client creates and drops a table, or alters the one that is written to."""
+    server, session = controlled("--ddl-delay", "none")
+    set_clock(session, state="frozen", now=BEGIN)
+    for keyspace in (PIECES, ALONE):
+        create_keyspace(session, keyspace)
+        for table, definition in TABLES.items():
+            create_table(session, keyspace, table, definition)
+    writes, asked = Writes(seed), 0
+    with Pipelined(server) as first, Pipelined(server) as second:
+        pieces, alone = Keyspace(first, PIECES), Keyspace(second, ALONE)
+        for i in range(ROUNDS):
+            apart, texts = i % 2 == 0, writes.piece(writes.random.choice([1, 7, 8, 9, 16, 40]), i % 2 == 0)
+            change = {1: "CREATE TABLE %.aside (p int PRIMARY KEY)", 5: "ALTER TABLE %.wide ADD added int", 11: "DROP TABLE %.aside", 17: "ALTER TABLE %.wide DROP added"}.get(i % 20)
+            prepare = i % 3 == 0 and not change  # a change makes a client prepare anew
+            requests = [pieces.request(text, prepare) for text in texts]
+            changes = session.execute_async(change.replace("%", PIECES)) if change else None
+            got, _ = first.together(requests)
+            if change:
+                changes.result()
+                session.execute(change.replace("%", ALONE))
+            for n, text in enumerate(texts):
+                answers = pieces.answered(got[n]), alone.answered(second.alone(alone.request(text, prepare)))
+                assert answers[0] == answers[1] if apart and not change else answers[0][0] == answers[1][0], (i, text)
+                asked += 1
+            if i % 40 == 39:
+                for keyspace in (PIECES, ALONE):
+                    session.execute(f"TRUNCATE {keyspace}.narrow")
+            assert [(o, b.replace(PIECES.encode(), ALONE.encode())) for o, b in pieces.rows()] == alone.rows(), (i, texts)
+            set_clock(session, advance_ms=1000)
+            writes.us += 1_000_000
+    assert asked > 5 * ROUNDS
+    for keyspace in (pieces, alone):
+        units = [r.read_units + r.write_units for r in session.execute("SELECT * FROM system_metering.tables WHERE keyspace_name = %s", (keyspace.name,)) if r.table_name in TABLES]
+        assert len(units) == len(TABLES) and sum(units) > keyspace.charges > asked  # the rest is for reading all rows
