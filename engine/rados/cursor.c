@@ -93,15 +93,18 @@ static int keep_moment(struct cursor *c, const struct omap_pairs *pairs) {
     return 0;
 }
 
-/* Goes on with a partition as of its moment. When operands were removed or moved meanwhile, that moment is past,
- * and the page begins as of now. -EAGAIN: it begins again, because its first part is of the moment before. */
+/* Goes on with a partition as of its moment; partitions behind it begin as of now. When operands were removed or
+ * moved meanwhile, that moment is past, and the page begins as of now. -EAGAIN: it begins again, because its first
+ * part is of the moment before. */
 static int apply_moment(struct cursor *c) {
     const struct omap_pairs *own = &c->f.pairs[1];
     struct slice pieces = own_value(own, OMAP_PIECES);
     bool passed = c->f.shard != c->shard || !slice_eq(own_value(own, OMAP_REMOVALS), buf_slice(&c->mark)) ||
                   !slice_eq(pieces, buf_slice(&c->pieces));
     if (passed) return c->pairs.n ? -EAGAIN : keep_moment(c, own);
-    fetch_as_of(&c->f.pairs[0], &c->moment, &c->f.head);
+    const char *prefix = string_of(c, buf_slice(&c->part), "");
+    if (!prefix) return -ENOMEM;
+    fetch_as_of(&c->f.pairs[0], prefix, &c->moment, &c->f.head);
     return 0;
 }
 

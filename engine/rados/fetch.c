@@ -55,15 +55,17 @@ int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch
     }
 }
 
-void fetch_as_of(struct omap_pairs *pairs, const struct shard_head *moment, const struct shard_head *now) {
+void fetch_as_of(struct omap_pairs *pairs, const char *prefix, const struct shard_head *moment,
+                 const struct shard_head *now) {
     struct omap_operand_id id;
     struct buf record;
-    size_t kept = 0;
+    size_t kept = 0, n = strlen(prefix);
     buf_init(&record, 0);
     for (size_t i = 0; i < pairs->n; i++) {
-        bool visible = true;
+        struct slice key = pairs->items[i].key;
+        bool visible = true, within = key.n >= n && memcmp(key.p, prefix, n) == 0;
         buf_clear(&record, SIZE_MAX);
-        if (!omap_key_of_partition(pairs->items[i].key) && omap_key_read(pairs->items[i].key, &record, &id) == 0) {
+        if (within && !omap_key_of_partition(key) && omap_key_read(key, &record, &id) == 0) {
             const struct shard_counter *then = shard_counter_find(moment, id.writer);
             /* A writer without counters is one whose operands a split has copied. */
             visible = !shard_counter_find(now, id.writer) || (then && id.sequence <= then->sequence);

@@ -34,8 +34,10 @@ int fetch_object(struct rados *s, const char *name, const struct fetch_part *par
 void fetched_fini(struct fetched *f);
 
 /* Removes the operands that were appended after a moment: that of an earlier head of the same
- * shard, where f is later. */
-void fetch_as_of(struct omap_pairs *pairs, const struct shard_head *moment, const struct shard_head *now);
+ * shard, where now is later. Only of keys that begin with the prefix: the moment is of one partition, whose mark
+ * of removals says that it is not past. Operands of other partitions may have been combined since. */
+void fetch_as_of(struct omap_pairs *pairs, const char *prefix, const struct shard_head *moment,
+                 const struct shard_head *now);
 
 struct record {
     struct slice key, value;

@@ -48,7 +48,7 @@ static int read_rest(struct rados *s, struct slice prefix, const struct fetch_pa
             rc = -EAGAIN;
         more.more[0] = more.more[0] && more.pairs[0].n;
         last = last_key(&more.pairs[0]);
-        fetch_as_of(&more.pairs[0], &f->head, &more.head);
+        fetch_as_of(&more.pairs[0], part->prefix, &f->head, &more.head);
         if (rc == 0 && adds_pieces)
             rc = pieces_add(s, prefix, pieces, &parts[0], a, &more.pairs[0], &last, &more.more[0]);
         if (rc == 0) rc = fetch_append(&f->pairs[i], &more.pairs[0]);

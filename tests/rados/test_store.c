@@ -15,6 +15,8 @@
 #include "engine/rados/table.h"
 #include "harness.h"
 
+enum { PAGE_ROWS = 12 /* rows of one operand that a cursor's first page has at most: the size of rows is unknown */ };
+
 struct world {
     struct rados *s, *other; /* two clients */
     uint32_t table;
@@ -394,6 +396,34 @@ static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **s
         assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
         if (row == COMBINED) assert_true(harness_has(r->value, 10));
     }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    cursor_fini(&c);
+}
+
+/* A cursor goes on with a partition as of an earlier moment. That is not the moment of those behind it: operands
+ * of them may have been combined since. */
+static void test_rows_of_the_next_partition_are_combined_while_one_is_read(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 2 * PAGE_ROWS };
+    uint32_t first = slice_cmp(prefix_of(w, 1), prefix_of(w, 2)) < 0 ? 1 : 2, second = 3 - first;
+    struct slice behind = key_of_row(w, second, 0);
+    struct cursor c;
+    const struct record *r;
+    uint8_t table[4];
+    store_u32(table, w->table);
+    for (uint32_t row = 0; row < ROWS; row++)
+        assert_int_equal(harness_append(w->s, w->table, first, &row, 1, 9, &w->e), 0);
+    for (uint32_t number = 1; number <= 3; number++) append(w, w->s, prefix_of(w, second), behind, number);
+    cursor_init(&c, w->other, w->table, (struct slice){0}, slice_of(table, 4), (struct slice){0});
+    assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+    assert_int_equal(read_fold(w->s, behind, &w->e), 0);
+    for (uint32_t row = 1; row < ROWS; row++) {
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, first, row)));
+    }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+    assert_true(slice_eq(r->key, behind));
+    assert_int_equal(harness_count(r->value), 3);
     assert_int_equal(cursor_next(&c, &r, &w->e), 0);
     cursor_fini(&c);
 }
@@ -1256,6 +1286,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_operands_of_after_the_moment_hold_no_reader_up, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_is_written_often_while_it_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_are_combined_while_they_are_read_end_no_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rows_of_the_next_partition_are_combined_while_one_is_read, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ballot_decides_a_write, setup, teardown),
         cmocka_unit_test_setup_teardown(test_of_writers_with_one_ballot_one_wins, setup, teardown),
