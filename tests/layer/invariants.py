@@ -12,16 +12,20 @@ a small change to one file that breaks the invariant, and the unit test that the
 Prints each fault, and "N passed, N failed" (invariants, or mutants).
 """
 import argparse
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MUTANTS = os.path.join(ROOT, "tests/layer/invariants.json")
 SKIPPED = {"build", "tests", ".git"}
+HANG = 600  # seconds after which a test program is said to hang
 STATED = re.compile(r"^\s*(?:/?\*)\s*(?:Invariant (\d+):|([A-Z]\d{1,2})(?:[.:]| {2,})\s*\S)")
 ASSERT = re.compile(r"\b(?:_Static_)?assert\(.*/\*(.*)\*/")
 NUMBERS = re.compile(r"\binvariants? ((?:\d+(?: \([a-z]\))?(?:, | and )?)+)", re.I)
@@ -129,6 +133,33 @@ def compile_mutant(m, build, work):
     return target
 
 
+def failed_tests(out, returncode):
+    """The tests that have failed so far; the one that ran last, if the program crashed."""
+    failed = [line.split("] ")[1] for line in out.split("\n") if line.startswith("[  FAILED  ] test_")]
+    if (returncode or 0) < 0 or "AddressSanitizer" in out or "Assertion" in out:
+        failed += [line.split("] ")[1] for line in out.split("\n") if line.startswith("[ RUN      ] ")][-1:]
+    return failed
+
+
+def run_until_failure(program, test, output):
+    """Runs the program until the test has failed, and returns the tests that failed. What a failed test leaves may make later ones hang."""
+    env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")
+    end = time.monotonic() + HANG
+    with open(output, "w", encoding="utf-8") as f:
+        run = subprocess.Popen([program], stdout=f, stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    while True:
+        rc = run.poll()
+        with open(output, encoding="utf-8", errors="replace") as f:
+            failed = failed_tests(f.read(), rc)
+        if rc is not None or test in failed or time.monotonic() > end:
+            break
+        time.sleep(0.1)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    return failed
+
+
 def survives(m, build):
     """None, or why the mutant is not killed by its test."""
     target = f"tests/{m['test']}"
@@ -138,13 +169,7 @@ def survives(m, build):
         mutant, program = compile_mutant(m, build, work), os.path.join(work, "test")
         link = link.replace(f" -o {target} ", f" -o {program} {mutant} ")  # in front of the archives: they have the original
         subprocess.run(link, shell=True, cwd=build, check=True)
-        env = dict(os.environ, CMOCKA_TEST_FILTER="", ASAN_OPTIONS="detect_leaks=0")
-        got = subprocess.run([program], capture_output=True, text=True, errors="replace", env=env, timeout=600)
-    out = got.stdout + got.stderr
-    ran = [line.split("] ")[1] for line in out.split("\n") if line.startswith("[ RUN      ] ")]
-    failed = [line.split("] ")[1] for line in out.split("\n") if line.startswith("[  FAILED  ] test_")]
-    if got.returncode < 0 or "AddressSanitizer" in out or "Assertion" in out:
-        failed += ran[-1:]
+        failed = run_until_failure(program, m["fails"], os.path.join(work, "output"))
     if m["fails"] in failed:
         return None
     return f"{m['fails']} passes with it" + (f" ({', '.join(dict.fromkeys(failed))} fails)" if failed else "")

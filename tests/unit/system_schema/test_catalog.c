@@ -803,6 +803,16 @@ static void test_two_servers_give_no_id_twice(void **state) {
     }
     advance(w[0], 0);
     for (int i = 0; i < TABLES; i++) assert_int_equal(storage_of(w[0], "ks", names[i]), ids[i]);
+    uint32_t last = ids[TABLES - 1];
+    for (int i = 0; i < TABLES; i++) {
+        struct objects *o = &w[i % 2]->catalog->objects;
+        uint32_t id;
+        pthread_mutex_lock(&o->lock);
+        assert_int_equal(entry_next_id(o, &id, &w[i % 2]->err), 0);
+        pthread_mutex_unlock(&o->lock);
+        assert_true(id > last);
+        last = id;
+    }
     catalog_close(w[0]->catalog);
     eng_close(w[0]->eng);
     free(w[0]);

@@ -33,7 +33,7 @@ static void must(struct world *w, int rc) {
     if (rc < 0) fail_msg("%s", w->err.text);
 }
 
-static void world_open(struct world *w, const char *dir) {
+static void engine_open(struct world *w, const char *dir) {
     struct eng_options eo = {.data_dir = dir,
                              .durability = ENG_FSYNC,
                              .clock = &clock_real,
@@ -42,6 +42,10 @@ static void world_open(struct world *w, const char *dir) {
     *w = (struct world){0};
     w->eng = eng_open(&eo, &w->err);
     if (!w->eng) fail_msg("%s", w->err.text);
+}
+
+static void world_open(struct world *w, const char *dir) {
+    engine_open(w, dir);
     struct catalog_options co = {.eng = w->eng, .clock = &clock_real, .mode = MODE_CASSANDRA, .ddl_delay = "none"};
     co.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
     w->catalog = catalog_open(&co, &w->err);
@@ -190,9 +194,36 @@ static int restored_rows(struct world *w, const char *name, int64_t at_us) {
     return rows_in(w, storage_of(w, name));
 }
 
+struct places {
+    uint32_t storage[8];
+    size_t n;
+};
+
+static int add_place(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct places *p = arg;
+    struct record r;
+    if (record_decode(key, value, &r, e)) return -1;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->storage[i] == r.storage) fail_msg("two records own the rows of place %u", r.storage);
+    assert_true(p->n < ARRAY_LEN(p->storage));
+    p->storage[p->n++] = r.storage;
+    return 0;
+}
+
+/* G2. Before a start looks at the records. */
+static void check_records(const char *dir) {
+    struct world w;
+    struct places p = {.n = 0};
+    engine_open(&w, dir);
+    must(&w, eng_meta_scan(w.eng, slice_str("catalog/t/"), add_place, &p, &w.err));
+    assert_true(p.n > 0);
+    eng_close(w.eng);
+}
+
 static void check_after_crash(const char *dir, bool recovery, int64_t nth, const struct told *told, bool truncated,
                               bool written) {
     struct world w;
+    check_records(dir);
     world_open(&w, dir);
     settle(&w);
     uint32_t storage = storage_of(&w, "t");
