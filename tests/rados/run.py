@@ -73,7 +73,7 @@ def conformance(build, folder):
 
 def integration_file(file, build, logs):
     """One file of the suite, with a cluster of its own: {passed, failed, skipped, exceptions} and what went wrong."""
-    command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEx", "-p", "no:cacheprovider", "--store", "rados", file]
+    command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEx", "--show-capture=no", "-p", "no:cacheprovider", "--store", "rados", file]
     done = subprocess.run(list(map(str, command)), env=dict(os.environ, TALLY_PRESET=build.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     (logs / f"{file.stem}.log").write_text(done.stdout)
     last = done.stdout.rstrip().splitlines()[-1]
