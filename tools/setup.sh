@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Tally builds with, when they are missing, and configures and builds presets.
 #   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need beside the others
-#   tools/setup.sh build PRESET...        packages, then configure and build each preset (release, release-source, debug, asan, tsan, fuzz)
+#   tools/setup.sh build PRESET...        packages, then configure and build each preset (release, release-test, release-source, debug, asan, tsan, fuzz)
 # Sourced by run.sh and test.sh. Safe to repeat: what is there is left alone.
 set -euo pipefail
 tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -10,14 +10,15 @@
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
-#     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release server, and in one on the sanitised
+#     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release-test server, and in one on the sanitised
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and kill -9;
 #                  integration:tls is one file of them
 #     rados        the store on Ceph: on one OSD in memory, with the conformance cases and the integration suite, and under models while OSDs and
 #                  servers, three each, are killed; installs Ceph's packages; rados:integration is one part
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
-# --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
+# The server of the integration and conformance steps is that of the preset release-test, or of --preset: release is optimised across files, as it
+# ships; every report of the sanitizer of asan or tsan is a failure.
 # Independent parts run two at a time, files of the integration step six at a time. No result depends on time: time-outs are for what hangs.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
@@ -25,7 +26,7 @@ set -uo pipefail
 set +e
 cd "$tally_root" || exit 1
 
-preset=release
+preset=release-test
 [ "${1:-}" != --preset ] || { preset=${2:?a preset}; shift 2; }
 merge=(layers unit threads replay conformance integration)
 case "${*:-merge}" in
@@ -154,7 +155,7 @@ step_replay() {
 conformance() {
     begin "${3:-conformance} $2 $1" timeout $hang build/venv/bin/python tests/conformance/cqlt replay --server "build/$1/bin/tallyd" --mode "$2"
 }
-# step_conformance [keyspaces|cassandra|sanitised]: the release server (or that of --preset) in both modes and the sanitised one in
+# step_conformance [keyspaces|cassandra|sanitised]: the server of the preset in both modes and the sanitised one in
 # cassandra mode, which knows more statements; or one of them.
 step_conformance() {
     python_env venv tests/integration/requirements.txt
@@ -217,7 +218,7 @@ case " ${steps[*]} " in *" integration "*) # what the tests' programs download c
 esac
 for step in "${steps[@]}"; do
     name=${step%%:*} only=${step#"${step%%:*}"}
-    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,20p' "$0" >&2; exit 2; }
+    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,23p' "$0" >&2; exit 2; }
     "step_$name" ${only:+"${only#:}"}
 done
 
