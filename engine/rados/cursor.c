@@ -186,7 +186,8 @@ static void note_wide(struct cursor *c) {
 static int read_on(struct cursor *c) {
     const char *within = c->prefix.p ? string_of(c, c->prefix, "") : "";
     const char *own = c->part.n ? string_of(c, buf_slice(&c->part), OMAP_PARTITION_KEYS) : NULL;
-    struct fetch_part parts[2] = {{(const char *)c->start.p, within, page_max(c)}, {own, own, OMAP_PARTITION_KEYS_MAX}};
+    struct fetch_part parts[2] = {{(const char *)c->start.p, within, page_max(c)},
+                                  {own, own, OMAP_PARTITION_KEYS_MAX}};
     if (!within || (c->part.n && !own)) return -ENOMEM;
     return fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f);
 }
@@ -196,10 +197,10 @@ static void cut_at(struct omap_pairs *pairs, struct slice key) {
 }
 
 /* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
-static int take_wide(struct cursor *c, struct slice pieces, struct slice *last, bool *more) {
+static int take_wide(struct cursor *c, struct slice pieces, const char *range_end, struct slice *last, bool *more) {
     struct omap_pairs *got = &c->f.pairs[0];
     note_size(got, c->f.shard);
-    struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard)};
+    struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard), range_end};
     const char *end = string_of(c, buf_slice(&c->part), "\xff");
     if (!end) return -ENOMEM;
     cut_at(got, slice_str(end));
@@ -235,7 +236,8 @@ static int leave_wide(struct cursor *c) {
 /* Reads a page; one that consists of operands of one record goes on until it has all of them. */
 static int read_page(struct cursor *c) {
     struct slice first = {0};
-    int rc = 0;
+    const char *end = c->prefix.p && c->upper.p ? string_of(c, c->upper, "") : NULL; /* of the range */
+    int rc = c->prefix.p && c->upper.p && !end ? -ENOMEM : 0;
     while (rc == 0) {
         if ((rc = read_on(c)) < 0) return rc;
         struct omap_pairs *got = &c->f.pairs[0];
@@ -245,13 +247,17 @@ static int read_page(struct cursor *c) {
         struct slice begin = got->n ? got->items[0].key : first, last = got->n ? got->items[got->n - 1].key : first;
         if (pieces.n) note_wide(c);
         if (c->has_moment && c->f.shard) rc = apply_moment(c);
-        if (rc == 0 && pieces.n) rc = take_wide(c, pieces, &last, &more);
+        if (rc == 0 && pieces.n) rc = take_wide(c, pieces, end, &last, &more);
         else if (rc == 0) stops = (rc = stop_at_wide(c)) == 1;
         if (rc >= 0 && c->f.shard) note_size(got, c->f.shard);
         if (!first.p) first = got->n ? got->items[0].key : begin;
         if (rc < 0 || (rc = fetch_append(&c->pairs, got)) < 0) return rc;
         if (stops) return 0;
         if (!more) return pieces.n ? leave_wide(c) : next_shard(c);
+        if (end && slice_cmp(last, slice_str(end)) >= 0) {
+            c->ended = true;
+            return 0;
+        }
         rc = cut_page(c, first, last);
     }
     return rc < 0 ? rc : 0;
@@ -293,10 +299,12 @@ void cursor_expect(struct cursor *c, uint64_t records) {
     if (records && records < c->max - PAGE_MORE) c->max = records + PAGE_MORE;
 }
 
-void cursor_restart(struct cursor *c, struct slice lower, struct slice upper) {
+void cursor_restart(struct cursor *c, struct slice lower, struct slice upper, uint64_t keys, uint64_t shard_keys) {
     assert(c->prefix.p);
     c->ended = false;
-    c->max = OMAP_READ_MAX;
+    /* One key more: it lies behind the range, and so tells that all of it was read. */
+    c->max = keys < OMAP_READ_MAX ? keys + 1 : OMAP_READ_MAX;
+    if (shard_keys < OMAP_READ_MAX) c->wide_max = shard_keys + 1;
     c->at = c->records.n = 0;
     c->upper = upper;
     if (start_at(c, lower) < 0) c->start.failed = true;

@@ -39,8 +39,9 @@ void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice
 void cursor_fini(struct cursor *c);
 /* The caller will take so many records, about; 0: unknown. Before the first of them: pages grow from as many on. */
 void cursor_expect(struct cursor *c, uint64_t records);
-/* Begins anew with another range of the same partition, as of the same moment if that is not past. */
-void cursor_restart(struct cursor *c, struct slice lower, struct slice upper);
+/* Begins anew with another range of the same partition, as of the same moment if that is not past. keys, shard_keys:
+ * the range has about so many keys in one object, and in the shard; UINT64_MAX: unknown. */
+void cursor_restart(struct cursor *c, struct slice lower, struct slice upper, uint64_t keys, uint64_t shard_keys);
 /* The list of the partition's pieces as the last page was read with it; n 0: it is not wide. Valid until the
  * next call. Only of a cursor of one partition. */
 struct slice cursor_pieces(const struct cursor *c);

@@ -15,6 +15,7 @@ enum {
 struct fetch_part {
     const char *start_after, *prefix; /* NUL-terminated keys of objects */
     uint64_t max;
+    const char *end; /* pieces that begin here or behind it are not read; NULL: all may be */
 };
 
 struct fetched {

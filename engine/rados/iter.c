@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "engine/rados/bisect.h"
 #include "engine/rados/iter.h"
 #include "engine/rados/pieces.h"
 
@@ -62,16 +63,35 @@ struct kv_iter *iter_of_records(const struct record *records, size_t n, struct e
 
 /* ---- both ways ----
  *
- * A pool has no order downwards. So the iterator divides the range into chunks, reads one at a time,
- * upwards, and holds it in memory. A range of a wide partition has a chunk for all in front of the
- * rows, and one for the keys of each piece. Any other range is one chunk. */
+ * A pool has no order downwards. So the iterator reads a chunk of the range at a time, upwards, and
+ * holds it in memory. No chunk goes beyond a part: a range of a wide partition has a part for all in
+ * front of the rows, and one for the keys of each piece; any other range is one part. Downwards, a
+ * chunk begins a few rows in front of its end (engine/rados/bisect.h), and each one has more rows
+ * than the one before. */
+
+enum {
+    OPENED = 640,      /* records of a partition that is not wide with which the iterator begins */
+    BISECTED_MAX = 256, /* more rows are not looked for: the chunk is the part's rest */
+    UPWARDS = 64        /* records of a chunk upwards; a scan downwards reads only what is in front of the rows so */
+};
+
+struct range_part {
+    struct slice begin; /* it ends where the next one begins, the last one with the range */
+    bool has_piece;
+    uint64_t piece;     /* the number of the piece that has rows of it */
+};
 
 struct chunk_iter {
     struct kv_iter it;
     struct cursor c;
-    struct arena bounds_arena;
-    struct slice *bounds; /* where each chunk begins, and the end of the last */
-    size_t n_chunks, chunk; /* chunk: the one in memory: */
+    struct slice upper;
+    struct arena parts_arena;
+    uint64_t pieces_id;
+    struct range_part *parts;
+    size_t n_parts;
+    uint64_t wanted;     /* rows of the next chunk downwards */
+    /* The chunk in memory: */
+    struct buf from, to;
     struct arena arena;
     struct record *records;
     size_t n, cap, bytes, at; /* at >= n: on no record */
@@ -90,38 +110,130 @@ static int keep_record(struct chunk_iter *x, const struct record *r, struct err 
     return 0;
 }
 
-/* Keeps the records that the cursor has left. */
-static int keep_rest(struct chunk_iter *x, struct err *e) {
+static int set_key(struct buf *b, struct slice key) {
+    buf_clear(b, SIZE_MAX);
+    buf_put_slice(b, key);
+    return buf_failed(b) ? -1 : 0;
+}
+
+/* Keeps the records that the cursor has left, at most so many. The chunk ends behind the last one that it has of
+ * more. */
+static int keep_rest(struct chunk_iter *x, size_t most, struct err *e) {
     const struct record *r;
-    int got;
-    while ((got = cursor_next(&x->c, &r, e)) == 1)
+    int got = 1;
+    while (x->n < most && (got = cursor_next(&x->c, &r, e)) == 1)
         if (keep_record(x, r, e)) return -1;
-    return got;
+    if (got <= 0) return got;
+    if (set_key(&x->to, x->records[x->n - 1].key)) return err_nomem(e);
+    buf_u8(&x->to, 0);
+    return buf_failed(&x->to) ? err_nomem(e) : 0;
 }
 
-static int load_chunk(struct chunk_iter *x, size_t chunk, struct err *e) {
+/* Begins to read the chunk [x->from, x->to). keys, shard_keys: as in cursor_restart. */
+static void begin_chunk(struct chunk_iter *x, uint64_t keys, uint64_t shard_keys) {
     x->n = x->bytes = 0;
-    x->chunk = chunk;
     arena_reset(&x->arena);
-    cursor_restart(&x->c, x->bounds[chunk], x->bounds[chunk + 1]);
-    return keep_rest(x, e);
+    cursor_restart(&x->c, buf_slice(&x->from), buf_slice(&x->to), keys, shard_keys);
 }
 
-static size_t chunk_of(const struct chunk_iter *x, struct slice key) {
-    size_t i = 0;
-    while (i + 1 < x->n_chunks && slice_cmp(x->bounds[i + 1], key) <= 0) i++;
+/* The last part that begins in front of the key, or at it; the first one when none does. */
+static size_t part_of(const struct chunk_iter *x, struct slice key, bool at_key) {
+    size_t i = x->n_parts - 1;
+    while (i > 0 && slice_cmp(x->parts[i].begin, key) >= (at_key ? 1 : 0)) i--;
     return i;
+}
+
+static struct slice part_end(const struct chunk_iter *x, size_t part) {
+    return part + 1 < x->n_parts ? x->parts[part + 1].begin : x->upper;
+}
+
+/* Moves x->from upwards to where the wanted rows begin. The piece is looked at first: the shard has many keys that
+ * were removed where the piece has rows (Q17). */
+static int find_begin(struct chunk_iter *x, const struct range_part *part, uint64_t *keys, uint64_t *shard_keys,
+                      struct err *e) {
+    struct bisect_range range = {.to = buf_slice(&x->to), .wanted = x->wanted};
+    struct rados *s = x->c.s;
+    struct buf from;
+    char name[PIECE_NAME];
+    int rc = 0;
+    *keys = 0;
+    buf_init(&from, 0);
+    if (part->has_piece) {
+        piece_name(x->c.table, x->pieces_id, part->piece, name);
+        range.from = part->begin;
+        rc = bisect_object(s, name, &range, &x->from, keys);
+        range.any = true;
+    }
+    if (rc == 0 && x->c.f.shard) {
+        range.from = buf_slice(&x->from);
+        rc = bisect_object(s, x->c.f.shard->name, &range, &from, shard_keys);
+        struct buf swap = x->from;
+        x->from = from;
+        from = swap;
+    }
+    if (!part->has_piece) *keys = *shard_keys;
+    buf_fini(&from);
+    return rc < 0 ? pool_error(e, rc, POOL_READS, "of rows") : 0;
+}
+
+/* Reads a chunk that ends at x->to, which lies behind the range's begin. */
+static int load_below(struct chunk_iter *x, struct err *e) {
+    const struct range_part *part = &x->parts[part_of(x, buf_slice(&x->to), false)];
+    uint64_t keys = BISECT_UNKNOWN, shard_keys = BISECT_UNKNOWN;
+    bool is_head = x->n_parts > 1 && !part->has_piece;
+    if (set_key(&x->from, part->begin)) return err_nomem(e);
+    if (x->wanted <= BISECTED_MAX && !is_head) {
+        if (find_begin(x, part, &keys, &shard_keys, e)) return -1;
+        x->wanted *= 4;
+    }
+    /* The chunk lies in its part, and ends behind its begin. */
+    struct slice from = buf_slice(&x->from);
+    assert(slice_cmp(from, part->begin) >= 0 && slice_cmp(from, buf_slice(&x->to)) < 0); /* Q22 */
+    begin_chunk(x, keys, shard_keys);
+    return keep_rest(x, SIZE_MAX, e);
+}
+
+/* Reads some records from x->from on, which lies in front of the range's end. */
+static int load_above(struct chunk_iter *x, struct err *e) {
+    size_t part = part_of(x, buf_slice(&x->from), true);
+    if (set_key(&x->to, part_end(x, part))) return err_nomem(e);
+    begin_chunk(x, BISECT_UNKNOWN, BISECT_UNKNOWN);
+    cursor_expect(&x->c, UPWARDS);
+    return keep_rest(x, UPWARDS, e);
+}
+
+/* Reads the chunk in which a seek ends, or begins to go on. */
+static int load_at(struct chunk_iter *x, bool back, struct slice key, struct err *e) {
+    if (!back) return set_key(&x->from, key) ? err_nomem(e) : load_above(x, e);
+    bool all = slice_cmp(key, x->upper) >= 0;
+    if (set_key(&x->to, all ? x->upper : key)) return err_nomem(e);
+    if (!all) buf_u8(&x->to, 0); /* the key is looked for, too */
+    return buf_failed(&x->to) ? err_nomem(e) : load_below(x, e);
+}
+
+static void swap_ends(struct chunk_iter *x) {
+    struct buf swap = x->from;
+    x->from = x->to;
+    x->to = swap;
 }
 
 static int chunk_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
     struct chunk_iter *x = (struct chunk_iter *)it;
+    struct slice lower = x->parts[0].begin;
     bool seeks = move == KV_SEEK || move == KV_SEEK_BACK, back = move == KV_PREV || move == KV_SEEK_BACK;
-    size_t chunk = seeks ? chunk_of(x, key) : x->chunk;
-    if (chunk != x->chunk && load_chunk(x, chunk, e)) return kv_iter_lend(it, -1, e);
+    if (seeks && slice_cmp(key, lower) < 0) {
+        if (back) return kv_iter_lend(it, 0, e);
+        key = lower;
+    }
+    if (seeks && !back && slice_cmp(key, x->upper) >= 0) return kv_iter_lend(it, 0, e);
+    bool there = !seeks || (slice_cmp(key, buf_slice(&x->from)) >= 0 && slice_cmp(key, buf_slice(&x->to)) < 0);
+    if (!there && load_at(x, back, key, e)) return kv_iter_lend(it, -1, e);
     x->at = moved(x->records, x->n, x->at, move, key);
     while (x->at >= x->n) {
-        if (back ? x->chunk == 0 : x->chunk + 1 == x->n_chunks) return kv_iter_lend(it, 0, e);
-        if (load_chunk(x, back ? x->chunk - 1 : x->chunk + 1, e)) return kv_iter_lend(it, -1, e);
+        bool ended = back ? slice_cmp(buf_slice(&x->from), lower) <= 0 : slice_cmp(buf_slice(&x->to), x->upper) >= 0;
+        if (ended) return kv_iter_lend(it, 0, e);
+        swap_ends(x);
+        if (back ? load_below(x, e) : load_above(x, e)) return kv_iter_lend(it, -1, e);
         x->at = back ? x->n - 1 : 0;
     }
     it->key = x->records[x->at].key;
@@ -134,64 +246,84 @@ static void chunk_free(struct kv_iter *it) {
     if (kv_iter_lend(it, 0, NULL) < 0) assert(false);
     cursor_fini(&x->c);
     arena_fini(&x->arena);
-    arena_fini(&x->bounds_arena);
+    arena_fini(&x->parts_arena);
+    buf_fini(&x->from);
+    buf_fini(&x->to);
     free(x->records);
     free(x);
 }
 
 static const struct kv_iter_ops chunk_ops = {.iter_move = chunk_move, .iter_free = chunk_free};
 
-static void add_bound(struct chunk_iter *x, struct slice key, struct slice upper) {
-    if (slice_cmp(key, x->bounds[x->n_chunks - 1]) > 0 && slice_cmp(key, upper) < 0) x->bounds[x->n_chunks++] = key;
+/* A part begins at the key, unless it lies behind the range. One that begins in front of it, or where another one
+ * does, takes the other one's place. */
+static void add_part(struct chunk_iter *x, struct range_part part) {
+    struct range_part *last = &x->parts[x->n_parts - 1];
+    if (slice_cmp(part.begin, x->upper) >= 0) return;
+    if (slice_cmp(part.begin, last->begin) <= 0) part.begin = last->begin, *last = part;
+    else x->parts[x->n_parts++] = part;
 }
 
 /* Divides the range, after the cursor has read its first page. When a chunk is read the pieces may be
  * others; then it has fewer or more rows. */
-static int set_bounds(struct chunk_iter *x, struct slice lower, struct slice upper, struct err *e) {
+static int set_parts(struct chunk_iter *x, struct slice lower, struct err *e) {
     struct pieces p;
-    if (pieces_read(cursor_pieces(&x->c), &x->bounds_arena, &p) < 0)
+    if (pieces_read(cursor_pieces(&x->c), &x->parts_arena, &p) < 0)
         return err_set(e, ERR_SERVER, "the list of a partition's pieces in the Ceph pool is damaged");
-    x->bounds = ARENA_ARRAY(&x->bounds_arena, p.n + 3, struct slice);
-    uint8_t *rows = arena_alloc(&x->bounds_arena, x->c.prefix.n + 1);
-    if (!x->bounds || !rows) return err_nomem(e);
+    x->parts = ARENA_ARRAY(&x->parts_arena, p.n + 2, struct range_part);
+    uint8_t *rows = arena_alloc(&x->parts_arena, x->c.prefix.n + 1);
+    if (!x->parts || !rows) return err_nomem(e);
     memcpy(rows, x->c.prefix.p, x->c.prefix.n);
     rows[x->c.prefix.n] = ENGI_ROW;
-    x->bounds[x->n_chunks++] = lower;
-    if (p.n) add_bound(x, slice_of(rows, x->c.prefix.n + 1), upper);
-    for (size_t i = 1; i < p.n; i++) {
+    x->pieces_id = p.id;
+    x->parts[x->n_parts++] = (struct range_part){.begin = lower};
+    for (size_t i = 0; i < p.n; i++) {
+        struct slice first = slice_of(rows, x->c.prefix.n + 1);
         struct buf b;
         buf_init(&b, 0);
-        bool damaged = pieces_first_key(&p, i, x->c.prefix, &b) == -EBADMSG;
-        struct slice first = arena_take(&x->bounds_arena, &b);
+        bool damaged = i > 0 && pieces_first_key(&p, i, x->c.prefix, &b) == -EBADMSG;
+        if (i > 0) first = arena_take(&x->parts_arena, &b);
         if (!damaged && !first.p) return err_nomem(e);
         if (damaged) return err_set(e, ERR_SERVER, "the list of a partition's pieces in the Ceph pool is damaged");
-        add_bound(x, first, upper);
+        add_part(x, (struct range_part){.begin = first, .has_piece = true, .piece = p.items[i].number});
     }
-    x->bounds[x->n_chunks] = upper;
     return 0;
 }
 
-/* Opens at the first chunk, whose first page tells whether the partition is wide. */
-static int open_chunks(struct chunk_iter *x, struct slice lower, struct slice upper, struct err *e) {
+/* Opens at the first chunk, whose first page tells whether the partition is wide. Then the chunk has all in front of
+ * the rows, and one row, so that a seek of what is in front of them finds its end. */
+static int open_chunks(struct chunk_iter *x, struct slice lower, struct err *e) {
     const struct record *r;
+    struct shard *sh = shard_map_find(&x->c.s->shards, x->c.table, x->c.position);
+    /* Of a wide partition only what lies in front of the rows is read now. */
+    if (sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == x->c.position) cursor_expect(&x->c, 1);
     int got = cursor_next(&x->c, &r, e);
-    if (got < 0 || set_bounds(x, lower, upper, e)) return -1;
-    x->c.upper = x->bounds[1];
-    if (!got || slice_cmp(r->key, x->bounds[1]) >= 0) return 0;
-    return keep_record(x, r, e) ? -1 : keep_rest(x, e);
+    if (got < 0 || set_parts(x, lower, e)) return -1;
+    if (set_key(&x->from, lower) || set_key(&x->to, x->upper)) return err_nomem(e);
+    while (got == 1 && x->n_parts > 1 && slice_cmp(r->key, x->parts[1].begin) < 0) {
+        if (keep_record(x, r, e)) return -1;
+        got = cursor_next(&x->c, &r, e);
+    }
+    if (got <= 0) return got;
+    if (keep_record(x, r, e)) return -1;
+    return keep_rest(x, x->n_parts > 1 ? x->n : OPENED, e);
 }
 
 static struct kv_iter *chunks_of_range(struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
-                                       struct slice upper, struct err *e) {
+                                       struct slice upper, uint64_t wanted, struct err *e) {
     struct chunk_iter *x = calloc(1, sizeof(*x));
     if (!x) return err_null(err_nomem(e));
     assert(prefix.p && upper.p);
     x->it.ops = &chunk_ops;
     x->at = SIZE_MAX;
+    x->upper = upper;
+    x->wanted = wanted && wanted < BISECTED_MAX ? wanted + 1 : UINT64_MAX; /* the seek's key may be one of them */
     arena_init(&x->arena, 1 << 12, 0);
-    arena_init(&x->bounds_arena, 1 << 10, 0);
+    arena_init(&x->parts_arena, 1 << 10, 0);
+    buf_init(&x->from, 0);
+    buf_init(&x->to, 0);
     cursor_init(&x->c, s, table, prefix, lower, upper);
-    if (open_chunks(x, lower, upper, e) == 0) return &x->it;
+    if (open_chunks(x, lower, e) == 0) return &x->it;
     chunk_free(&x->it);
     return NULL;
 }
@@ -240,7 +372,7 @@ static const struct kv_iter_ops cursor_ops = {.iter_move = cursor_move, .iter_fr
 
 struct kv_iter *iter_of_range(struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                               struct slice upper, bool backwards, uint64_t wanted, struct err *e) {
-    if (backwards) return chunks_of_range(s, table, prefix, lower, upper, e);
+    if (backwards) return chunks_of_range(s, table, prefix, lower, upper, wanted, e);
     struct cursor_iter *x = calloc(1, sizeof(*x));
     if (!x) return err_null(err_nomem(e));
     x->it.ops = &cursor_ops;

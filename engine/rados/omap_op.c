@@ -125,12 +125,25 @@ int omap_write_wait(const struct pool *p, const struct omap_started *started) {
 
 /* ---- reads ---- */
 
-void omap_read_add(struct omap_read *r, const char *start_after, const char *prefix, uint64_t max) {
+/* The index of a new part. -1: there is no memory for the operation. */
+static int add_part(struct omap_read *r) {
     assert(r->n < OMAP_READ_PARTS);
     if (!r->op) r->op = r->pool->lib->create_read_op();
-    if (!r->op) return;
-    uint32_t i = r->n++;
+    return r->op ? (int)r->n++ : -1;
+}
+
+void omap_read_add(struct omap_read *r, const char *start_after, const char *prefix, uint64_t max) {
+    int i = add_part(r);
+    if (i < 0) return;
     r->pool->lib->read_op_omap_get_vals2(r->op, start_after, prefix, max < OMAP_READ_MAX ? max : OMAP_READ_MAX,
+                                         &r->parts[i].iter, &r->parts[i].more, &r->parts[i].rc);
+}
+
+void omap_read_add_keys(struct omap_read *r, const char *start_after, uint64_t max) {
+    int i = add_part(r);
+    if (i < 0) return;
+    r->parts[i].keys_only = true;
+    r->pool->lib->read_op_omap_get_keys2(r->op, start_after, max < OMAP_READ_MAX ? max : OMAP_READ_MAX,
                                          &r->parts[i].iter, &r->parts[i].more, &r->parts[i].rc);
 }
 
@@ -150,8 +163,9 @@ int omap_read_take(struct omap_read *r, uint32_t part, struct arena *a, struct o
     assert(r->ran); /* Q2 */
     while (r->pool->lib->omap_get_next2(r->parts[part].iter, &key, &value, &key_n, &value_n) == 0 && key) {
         /* A key is the start of the next read, as a C string: one with a NUL byte would be read for ever. */
-        if (!key_n || !value_n || memchr(key, 0, key_n)) return -EBADMSG;
-        struct slice k = arena_dup(a, slice_of(key, key_n)), v = arena_dup(a, slice_of(value, value_n));
+        if (!key_n || (!value_n && !r->parts[part].keys_only) || memchr(key, 0, key_n)) return -EBADMSG;
+        struct slice k = arena_dup(a, slice_of(key, key_n)), v = slice_of("", 0);
+        if (value_n) v = arena_dup(a, slice_of(value, value_n));
         if (!k.p || !v.p || pairs_add(to, k, v) < 0) return -ENOMEM;
     }
     return 0;

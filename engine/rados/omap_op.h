@@ -61,6 +61,7 @@ struct omap_read {
     bool ran; /* the iterators may be read */
     struct {
         void *iter;
+        bool keys_only;
         unsigned char more; /* keys behind those returned */
         int rc;
     } parts[OMAP_READ_PARTS];
@@ -68,6 +69,8 @@ struct omap_read {
 
 /* Adds a range: keys behind start_after that begin with prefix, at most max. Both are NUL-terminated. */
 void omap_read_add(struct omap_read *r, const char *start_after, const char *prefix, uint64_t max);
+/* Adds keys behind start_after, of whatever follows it in the object, without their values. */
+void omap_read_add_keys(struct omap_read *r, const char *start_after, uint64_t max);
 /* 0, or a negative error number; -ENOENT: there is no object. */
 int omap_read_run(struct omap_read *r, const char *object) MUST_CHECK;
 /* Appends what a part returned, copied to the arena. 0, -ENOMEM; -EBADMSG: no key is empty or has a NUL

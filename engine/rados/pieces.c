@@ -138,14 +138,17 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
     struct slice start = slice_str(part->start_after);
     size_t i = pieces_find(&p, slice_of(start.p + n_prefix, start.n - n_prefix));
     size_t used = a->used;
-    for (; rc == 0 && i < p.n && !more_found; i++) {
+    size_t n = p.n; /* pieces that are read at most */
+    struct slice end = part->end ? slice_str(part->end + n_prefix) : (struct slice){0};
+    while (end.p && n > i + 1 && slice_cmp(p.items[n - 1].first, end) >= 0) n--;
+    for (; rc == 0 && i < n && !more_found; i++) {
         struct fetch_part rest = *part;
         rest.max = part->max - found.n;
         rc = read_piece(s, load_u32(prefix.p), &p, i, &rest, a, &f);
         if (rc == 0) rc = fetch_append(&found, &f.pairs[0]);
         /* Behind a piece that has given all it has, the page ends or the next piece goes on. */
         bool full = found.n >= part->max || (found.n && a->used - used >= PAGE_BYTES);
-        more_found = rc == 0 && found.n && (f.more[0] || (full && i + 1 < p.n));
+        more_found = rc == 0 && found.n && (f.more[0] || (full && i + 1 < n));
         /* Keys that begin with the prefix of one record are in one piece. */
         if (strlen(part->prefix) > n_prefix + 1) break;
     }

@@ -106,7 +106,7 @@ static int take_result(struct rados *s, uint32_t table, const struct fetched *f,
 
 static int read(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, bool adds_pieces,
                 struct arena *a, struct read_result *out, struct err *e) {
-    struct fetch_part parts[FETCH_PARTS];
+    struct fetch_part parts[FETCH_PARTS] = {0};
     struct fetched f = {0};
     assert(n <= READ_KEYS);
     *out = (struct read_result){0};

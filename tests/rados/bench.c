@@ -2,7 +2,9 @@
  *
  *     rados_bench [THREADS [ROWS_PER_THREAD]]
  *     rados_bench queue [ROWS [COMMAND]]
+ *     rados_bench downwards [ROWS]
  *
+ * downwards: the last rows of wide partitions, and those in front of a random key, for some kinds of clustering keys.
  * queue: a wide partition whose rows are written at its end and removed at its front. COMMAND runs before the last
  * reads.
  * On the cluster of TALLY_RADOS_CONF (tests/rados/cluster.py start). The rows have 100 bytes. Times depend on what else
@@ -17,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/rados/iter.h"
 #include "engine/rados/move.h"
 #include "harness.h"
 
@@ -299,10 +302,133 @@ static void measure_queue(uint32_t rows, const char *then) {
     buf_fini(&prefix);
 }
 
+/* ---- downwards ---- */
+
+enum { DOWN_READS = 100, DOWN_AT_ONCE = 50, DOWN_KEY = 32 };
+
+/* Writes the i-th clustering key of a kind, and returns its length. The keys of a kind ascend, but for random ones. */
+static size_t int_key(struct worker *w, uint32_t i, uint8_t *to) { return (void)w, store_u32(to, 1u << 31 | i), 4; }
+static size_t timestamp_key(struct worker *w, uint32_t i, uint8_t *to) {
+    store_u64(to, (1ull << 63) + 1700000000000 + i * 1000ull + pick(w, 1000));
+    return 8;
+}
+static size_t timeuuid_key(struct worker *w, uint32_t i, uint8_t *to) {
+    store_u64(to, 0x01ee000000000000 + i * 10000000ull + pick(w, 10000000));
+    store_u64(to + 8, 0x8123456789abcdef ^ pick(w, 1 << 30));
+    return 16;
+}
+static size_t text_key(struct worker *w, uint32_t i, uint8_t *to) {
+    return (void)w, (size_t)snprintf((char *)to, DOWN_KEY, "sensor-%08u", i);
+}
+static size_t random_key(struct worker *w, uint32_t i, uint8_t *to) {
+    (void)i;
+    for (int half = 0; half < 2; half++) store_u32(to + 4 * half, pick(w, 1 << 30) << 2 | pick(w, 4));
+    return 8;
+}
+
+static const struct down_kind {
+    const char *name;
+    size_t (*key)(struct worker *w, uint32_t i, uint8_t *to);
+} down_kinds[] = {{"int", int_key},
+                  {"timestamp", timestamp_key},
+                  {"timeuuid", timeuuid_key},
+                  {"text", text_key},
+                  {"random", random_key}};
+
+static void write_down_rows(const struct down_kind *kind, struct worker *w, uint32_t partition, uint32_t first) {
+    struct write_change changes[DOWN_AT_ONCE];
+    struct buf prefix, keys[DOWN_AT_ONCE];
+    struct err e = {0};
+    uint8_t value[VALUE];
+    memset(value, 'v', sizeof(value));
+    buf_init(&prefix, 0);
+    harness_prefix(&prefix, table, partition);
+    for (uint32_t i = 0; i < DOWN_AT_ONCE; i++) {
+        uint8_t key[DOWN_KEY];
+        size_t n = kind->key(w, first + i, key);
+        buf_init(&keys[i], 0);
+        harness_key(&keys[i], table, partition, ENGI_ROW, slice_of(key, n));
+        changes[i] =
+            (struct write_change){.kind = WRITE_APPEND, .key = buf_slice(&keys[i]), .value = slice_of(value, VALUE)};
+    }
+    struct write_group g = {.prefix = buf_slice(&prefix), .changes = changes, .n = DOWN_AT_ONCE};
+    if (write_groups(store, &g, 1, &e) < 0) fail("write", &e);
+    buf_fini(&prefix);
+    for (uint32_t i = 0; i < DOWN_AT_ONCE; i++) buf_fini(&keys[i]);
+}
+
+/* Reads the partition's own keys and then some rows downwards, as a scan does. */
+static void read_down(uint32_t partition, struct slice below, uint64_t wanted) {
+    struct buf prefix, from, past;
+    struct err e = {0};
+    buf_init(&prefix, 0);
+    buf_init(&from, 0);
+    buf_init(&past, 0);
+    harness_prefix(&prefix, table, partition);
+    harness_key(&past, table, partition, ENGI_PAST, slice_of("", 0));
+    harness_key(&from, table, partition, below.n ? ENGI_ROW : ENGI_PAST, below);
+    struct kv_iter *it =
+        iter_of_range(store, table, buf_slice(&prefix), buf_slice(&prefix), buf_slice(&past), true, wanted, &e);
+    if (!it || it->ops->iter_move(it, KV_SEEK, buf_slice(&prefix), &e) < 0) fail("open", &e);
+    int got = it->ops->iter_move(it, KV_SEEK_BACK, buf_slice(&from), &e);
+    for (uint64_t i = 1; i < wanted && got == 1; i++) got = it->ops->iter_move(it, KV_PREV, buf_slice(&from), &e);
+    if (got < 0) fail("read", &e);
+    it->ops->iter_free(it);
+    buf_fini(&prefix);
+    buf_fini(&from);
+    buf_fini(&past);
+}
+
+static void measure_down(const struct down_kind *kind, struct worker *w, uint32_t rows, uint32_t partition,
+                         uint64_t wanted, bool anywhere) {
+    struct eng_store_figures before, after;
+    struct spent since = spent();
+    pool_figures(store->pool.counts, &before);
+    for (int i = 0; i < DOWN_READS; i++) {
+        uint8_t key[DOWN_KEY];
+        size_t n = anywhere ? kind->key(w, pick(w, rows), key) : 0;
+        read_down(partition, slice_of(key, n), wanted);
+    }
+    pool_figures(store->pool.counts, &after);
+    printf("  %3llu rows %s,", (unsigned long long)wanted, anywhere ? "below any key" : "from the end ");
+    print_spent("each read", since, DOWN_READS);
+    printf(", %5.1f operations\n",
+           (double)(after.n[ENG_STORE_READS] - before.n[ENG_STORE_READS]) / DOWN_READS);
+}
+
+static void measure_downwards(uint32_t rows) {
+    for (uint32_t i = 0; i < sizeof(down_kinds) / sizeof(down_kinds[0]); i++) {
+        struct worker w = {.random = 5};
+        struct buf prefix;
+        uint32_t partition = LOADED + 10 + i;
+        table = harness_table();
+        buf_init(&prefix, 0);
+        harness_prefix(&prefix, table, partition);
+        for (uint32_t row = 0; row < rows; row += DOWN_AT_ONCE) write_down_rows(&down_kinds[i], &w, partition, row);
+        struct shard *sh = shard_map_find(&store->shards, table, shard_position(buf_slice(&prefix)));
+        for (int moved = 0; moved < 2; moved++) {
+            while (atomic_load(&sh->will_split)) sched_yield();
+            if (moved && move_rows(store, sh, buf_slice(&prefix)) < 0) exit(1);
+            printf("%s, %u rows%s:\n", down_kinds[i].name, rows, moved ? ", all in pieces" : "");
+            for (int anywhere = 0; anywhere < 2; anywhere++) {
+                measure_down(&down_kinds[i], &w, rows, partition, 1, anywhere);
+                measure_down(&down_kinds[i], &w, rows, partition, 100, anywhere);
+            }
+        }
+        buf_fini(&prefix);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "queue") == 0) {
         store = harness_open(0, 30);
         measure_queue(argc > 2 ? (uint32_t)atoi(argv[2]) : 200000, argc > 3 ? argv[3] : NULL);
+        rados_close(store);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "downwards") == 0) {
+        store = harness_open(0, 30);
+        measure_downwards(argc > 2 ? (uint32_t)atoi(argv[2]) : 10000);
         rados_close(store);
         return 0;
     }

@@ -38,7 +38,7 @@ def functions(build, folder):
     cluster = ceph.Cluster(folder / "function").start()
     try:
         passed = failed = 0
-        for program in ("rados_test_store", "rados_test_engine", "rados_test_reclaim", "rados_test_wide", "unit_engine_test_model"):
+        for program in ("rados_test_store", "rados_test_engine", "rados_test_reclaim", "rados_test_wide", "rados_test_downwards", "unit_engine_test_model"):
             done = run(cluster, build / "tests" / program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             output, _ = done.communicate(timeout=600)
             print(output)
