@@ -1082,6 +1082,79 @@ static void test_a_piece_that_is_newer_than_the_head_is_not_read(void **state) {
     buf_fini(&start);
 }
 
+/* The key of an object behind all operands of a row. */
+static struct slice behind_row(struct world *w, uint32_t row) {
+    struct slice key = key_of_row(w, 1, row);
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN));
+    buf_put_str(&b, "\x01\xff");
+    return arena_take(&w->a, &b);
+}
+
+/* The shard has given keys up to the row `last`, of which those of the row `kept` stay, and has more. The piece is
+ * asked for max keys. Expects the sum to have all rows up to the row `end`, and to be complete up to there. */
+static void assert_sum(struct world *w, struct slice value, uint32_t kept, uint32_t last, uint64_t max, uint32_t end) {
+    struct slice prefix = prefix_of(w, 1), read = behind_row(w, last);
+    struct omap_pair kept_pair = {.key = behind_row(w, kept), .value = slice_str("v")};
+    struct omap_pairs sum = {0}, shard = {.items = &kept_pair, .n = 1};
+    struct buf start;
+    bool more = true;
+    buf_init(&start, 0);
+    omap_key_escape(&start, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
+    buf_u8(&start, 0);
+    struct fetch_part part = {.start_after = (const char *)start.p, .prefix = "", .max = max};
+    assert_int_equal(fetch_append(&sum, &shard), 0);
+    assert_int_equal(pieces_add(w->s, prefix, value, &part, &w->a, &sum, &read, &more), 0);
+    assert_true(more);
+    assert_int_equal(sum.n, end + 1 + (kept <= end));
+    assert_true(slice_cmp(sum.items[sum.n - 1].key, behind_row(w, end)) <= 0);
+    assert_true(slice_cmp(read, behind_row(w, end)) <= 0);
+    assert_true(slice_cmp(read, sum.items[sum.n - 1].key) >= 0);
+    omap_pairs_fini(&sum);
+    buf_fini(&start);
+}
+
+/* Also where the last keys that a shard has given were left out, because they are of after the moment of the read. */
+static void test_the_sum_of_a_shard_and_its_pieces_ends_where_one_has_more(void **state) {
+    struct world *w = *state;
+    struct slice value;
+    write_wide(w, 1, 0, 100, 1, 1);
+    assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix_of(w, 1)), 0);
+    pieces_of(w, 1, &value);
+    assert_sum(w, value, 10, 10, OMAP_READ_MAX, 10);
+    assert_sum(w, value, 10, 60, OMAP_READ_MAX, 60);
+    assert_sum(w, value, 10, 60, 20, 19);
+    assert_sum(w, value, 30, 60, 20, 19);
+}
+
+/* All keys that an operation on the shard returns are such, while rows of pieces lie on both sides. */
+static void test_new_operands_in_a_shard_hide_no_rows_of_its_pieces(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 300, HOT = 100, TIMES = 40, AT_ONCE = 10 };
+    struct slice prefix = prefix_of(w, 1);
+    struct cursor c;
+    const struct record *r;
+    uint32_t rows[AT_ONCE];
+    write_wide(w, 1, 0, ROWS, 1, 1);
+    assert_int_equal(move_rows(w->s, shard_of(w->s, w, 1), prefix), 0);
+    cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
+    cursor_expect(&c, 1);
+    assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+    for (uint32_t hot = HOT; hot < ROWS; hot += HOT / 2) {
+        for (uint32_t i = 0; i < AT_ONCE; i++) rows[i] = hot;
+        for (uint32_t n = 0; n < TIMES; n++)
+            assert_int_equal(harness_append(w->s, w->table, 1, rows, AT_ONCE, 2, &w->e), 0);
+    }
+    for (uint32_t row = 1; row < ROWS; row++) {
+        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, key_of_row(w, 1, row)));
+        assert_int_equal(r->n_operands, 1);
+    }
+    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    cursor_fini(&c);
+}
+
 /* Pieces that a mover makes after the table was dropped are removed again. */
 static void test_a_move_beside_a_drop_leaves_no_piece(void **state) {
     struct world *w = *state;
@@ -1308,6 +1381,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_wide_partition_outgrows_one_object, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_a_move_that_was_left_changes_nothing, setup_calm, teardown),
         cmocka_unit_test_setup_teardown(test_a_delayed_mover_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_sum_of_a_shard_and_its_pieces_ends_where_one_has_more, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_new_operands_in_a_shard_hide_no_rows_of_its_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_piece_that_is_newer_than_the_head_is_not_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_move_beside_a_drop_leaves_no_piece, setup, teardown),
         cmocka_unit_test_setup_teardown(test_heads_of_wide_partitions_go_with_a_split, setup, teardown),
