@@ -15,9 +15,12 @@ static size_t utf8_sequence(const uint8_t *p, size_t left) {
     return n;
 }
 
+#define NOT_ASCII UINT64_C(0x8080808080808080) /* of each byte, the bit that ASCII does not have */
+
 static bool is_utf8(struct slice v) {
     for (size_t i = 0; i < v.n;) {
-        while (v.n - i >= 8 && !(load_u64(v.p + i) & 0x8080808080808080u)) i += 8;
+        while (v.n - i >= 8 && !(load_u64(v.p + i) & NOT_ASCII)) i += 8;
+        if (v.n - i < 8 && v.n >= 8 && !(load_u64(v.p + v.n - 8) & NOT_ASCII)) break; /* the last eight bytes */
         while (i < v.n && v.p[i] < 0x80) i++; /* fewer than eight */
         if (i == v.n) break;
         size_t n = utf8_sequence(v.p + i, v.n - i);

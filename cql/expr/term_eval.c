@@ -284,16 +284,18 @@ int term_add(const struct term *t, struct aggregate *all, const struct term_cont
 
 /* ---- any term ---- */
 
+static inline int eval_bind(const struct term *t, struct evaluation *ev, struct value *out) {
+    if (UNLIKELY((uint32_t)t->bind >= ev->n_values)) return err_invalid(ev->err, "Invalid amount of bind variables");
+    *out = ev->values[t->bind];
+    if (out->n < 0) return 0;
+    if (cql_value_validate(t->type, value_slice(*out), ev->err) < 0) return -1;
+    return term_settles(t->type) ? term_settle(t->type, ev, out) : 0;
+}
+
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) {
     switch (t->kind) {
     case TERM_CONSTANT: *out = t->value; return 0;
-    case TERM_BIND:
-        if (UNLIKELY((uint32_t)t->bind >= c->ev->n_values))
-            return err_invalid(c->ev->err, "Invalid amount of bind variables");
-        *out = c->ev->values[t->bind];
-        if (out->n < 0) return 0;
-        if (cql_value_validate(t->type, value_slice(*out), c->ev->err) < 0) return -1;
-        return term_settles(t->type) ? term_settle(t->type, c->ev, out) : 0;
+    case TERM_BIND: return eval_bind(t, c->ev, out);
     case TERM_ITEMS: return eval_items(t, c, out);
     case TERM_CALL: {
         struct value args[FUNCTION_ARGS_MAX];
@@ -334,6 +336,7 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
 }
 
 int term_eval(const struct term *t, struct evaluation *ev, struct value *out) {
+    if (LIKELY(t->kind == TERM_BIND)) return eval_bind(t, ev, out); /* which needs no context */
     const struct term_context statement = {.ev = ev};
     return term_eval_in(t, &statement, out);
 }

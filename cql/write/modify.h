@@ -14,6 +14,7 @@
 #include "cql/write/mutation.h"
 #include "cql/where/restrictions.h"
 #include "cql/request/statement.h"
+#include "metering/size/size.h"
 
 enum modify_op_kind {
     MODIFY_SET,
@@ -39,6 +40,8 @@ struct modify_op {
     uint32_t turn; /* in the statement */
     uint16_t field;
     bool negative; /* MODIFY_COUNT: minus */
+    bool adds_to_list; /* that is not frozen */
+    bool checks_items; /* some elements of the list that is bound cannot be written */
     const struct function *sum; /* MODIFY_INCREASE: of two values of the column's type */
 };
 
@@ -62,6 +65,8 @@ struct modify_plan {
     bool json_unset;          /* DEFAULT UNSET */
     bool repeats;             /* two operations on one column */
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
+    /* of INSERT: a row that sets every regular column is all that readers see, whatever the row was */
+    bool hides_older;
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
     /* to size rows; NULL: the statement writes the whole row, so the stored one is not read */
@@ -73,6 +78,7 @@ struct modify_write {
     struct cql_run *r;
     const struct modify_plan *plan;
     bool whole;                 /* replaces the whole row and static row */
+    struct size_rule rule;      /* of its row */
     int64_t ts, now;            /* microseconds; seconds */
     int64_t deletion_ts;
     int32_t ttl;
@@ -122,9 +128,12 @@ struct modify_times {
 int modify_check_timestamp(struct cql_run *r, const struct modify_plan *p) MUST_CHECK;
 /* Refuses USING TIMESTAMP and TTL on counters: after the whole statement or batch compiled. */
 int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
+/* A write of one statement, which nothing is bound of yet. The values are those of its markers. */
+struct modify_write modify_begin(struct cql_run *r, const struct modify_plan *p, const struct value *values,
+                                 uint32_t n_values);
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, in Cassandra's order. The request's
  * values are those of the statement while they run. */
-int modify_bind(struct cql_run *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;
+int modify_bind(struct modify_write *w) MUST_CHECK;
 int modify_bind_rows(struct modify_write *w) MUST_CHECK;
 int modify_bind_times(struct modify_write *w, struct modify_times *times) MUST_CHECK;
 /* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
@@ -134,9 +143,6 @@ int modify_timestamp(struct cql_run *r, const struct term *t, int64_t *out) MUST
  * those of the same batch (Cassandra's PartitionUpdate.updateAllTimestamp), except the deletion of
  * one row. */
 void modify_order(struct modify_write *w, bool conditional, int64_t ts);
-
-/* Whether it replaces the whole row and static row, so that it is sized without reading them. */
-bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
 /* Values by ordinal of the table's columns. */
 int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;

@@ -5,14 +5,18 @@
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
-bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values,
-                     uint32_t n_values) {
+struct modify_write modify_begin(struct cql_run *r, const struct modify_plan *p, const struct value *values,
+                                 uint32_t n_values) {
+    enum size_model model = r->cost->size_model;
     /* An UPDATE leaves the row's marker, whose TTL the current size model counts. */
     bool keeps_ttl = p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
-    if (!p->whole || keeps_ttl) return false;
-    for (uint32_t i = 0; i < n_values; i++)
-        if (value_is_unset(values[i])) return false;
-    return true;
+    bool whole = p->whole && !keeps_ttl;
+    for (uint32_t i = 0; whole && i < n_values; i++) whole = !value_is_unset(values[i]);
+    return (struct modify_write){.r = r,
+                                 .plan = p,
+                                 .whole = whole,
+                                 .rule = size_rule_of(model, p->table->n_columns),
+                                 .now = r->eval.now_s};
 }
 
 /* 1, 0: none is given, or -1. */
@@ -51,9 +55,9 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
 
 /* ---- keys ---- */
 
-int modify_bind(struct cql_run *r, const struct modify_plan *p, struct modify_write *w) {
-    *w = (struct modify_write){.r = r, .plan = p};
-    w->now = r->eval.now_s;
+int modify_bind(struct modify_write *w) {
+    struct cql_run *r = w->r;
+    const struct modify_plan *p = w->plan;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
     if (p->where) {
         struct where_keys keys;

@@ -32,14 +32,9 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     return c;
 }
 
-static struct size_rule row_rule(const struct modify_write *w) {
-    return size_rule_of(w->r->cost->size_model, w->plan->table->n_columns);
-}
-
 /* Key columns of an address: INSERT has their values, the others decode them from the keys. */
 static int cost_keys(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct schema_table *t = w->plan->table;
-    const struct size_rule rule = row_rule(w), of_statics = size_rule_of_statics();
     const struct value *v = w->key_values;
     if (!v) {
         struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
@@ -50,15 +45,22 @@ static int cost_keys(struct modify_write *w, struct mutation *m, const struct ro
             return -1;
         v = values;
     }
-    if (c->has_row) size_add_row(&c->row, &rule);
-    if (c->has_static) size_add_row(&c->statics, &of_statics);
-    for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        if (c->has_row) size_add_partition_key(&c->row, &rule, t->columns[i].type, v[i]);
-        if (c->has_static) size_add_partition_key(&c->statics, &of_statics, t->columns[i].type, v[i]);
+    if (c->has_static) {
+        const struct size_rule of_statics = size_rule_of_statics();
+        size_add_row(&c->statics, &of_statics);
+        for (uint32_t i = 0; i < t->n_partition_key; i++)
+            size_add_partition_key(&c->statics, &of_statics, t->columns[i].type, v[i]);
     }
-    for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
-        size_add_clustering(&c->row, &rule, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
-    for (uint32_t i = 0; key && i < t->n_clustering; i++) m->data_bytes += value_slice(v[t->n_partition_key + i]).n;
+    if (c->has_row) {
+        size_add_row(&c->row, &w->rule);
+        for (uint32_t i = 0; i < t->n_partition_key; i++)
+            size_add_partition_key(&c->row, &w->rule, t->columns[i].type, v[i]);
+    }
+    for (uint32_t i = 0; key && i < t->n_clustering; i++) {
+        const struct value of_clustering = v[t->n_partition_key + i];
+        if (c->has_row) size_add_clustering(&c->row, &w->rule, schema_clustering(t, i)->type, of_clustering);
+        m->data_bytes += value_slice(of_clustering).n;
+    }
     return 0;
 }
 
@@ -91,7 +93,6 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
 /* The index or key of column[x]. */
 static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
     const struct cql_type *t = op->column->type;
-    if (!op->element) return 0;
     if (term_eval(op->element, &w->r->eval, v)) return -1;
     if (!value_is_null(*v)) return 0;
     bool unset = value_is_unset(*v);
@@ -105,24 +106,11 @@ static int op_element(struct modify_write *w, const struct modify_op *op, struct
 /* Cassandra runs the static operations once for each row that IN names: an addition is repeated. */
 static uint32_t static_times(const struct modify_write *w) { return w->n_keys > 1 ? w->n_keys : 1; }
 
-static bool adds_to_list(const struct modify_op *op) {
-    return op->column->type->id == CQL_LIST && cql_type_is_multicell(op->column->type) &&
-           (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
-}
-
 static int check_bound_list(struct modify_write *w, const struct modify_op *op, struct value v) {
     struct cql_elems it;
     struct value item;
-    if (!adds_to_list(op) || !op->value || term_bind_index(op->value) < 0 || v.n < 0 ||
-        cql_elems_open(op->column->type, value_slice(v), &it))
-        return 0;
-    /* Cassandra reads an empty element of these types in a bound list as null, and fails with an
-     * internal error when it writes it. */
-    const struct cql_type *t = op->column->type->args[0];
-    bool fails = t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
-                 t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
-                 t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
-    while (fails && cql_elems_next(&it, &item))
+    if (v.n < 0 || cql_elems_open(op->column->type, value_slice(v), &it)) return 0;
+    while (cql_elems_next(&it, &item))
         if (item.n == 0) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
     return 0;
 }
@@ -147,15 +135,19 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     struct value v = value_null(), element = {.n = 0};
     if (w->json) v = w->json[op->column->ordinal];
     else if (op->value && term_eval(op->value, &w->r->eval, &v)) return -1;
-    if (check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
+    if (op->checks_items && check_bound_list(w, op, v)) return -1;
+    if (op->element && op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     w->n_given++;
     int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
     if (nothing) return nothing < 0 ? -1 : 0;
     if (c && w->plan->kind != OP_DELETE) {
-        bool is_static = op->column->kind == COLUMN_STATIC;
-        const struct size_rule rule = is_static ? size_rule_of_statics() : row_rule(w);
-        size_add_column(is_static ? &c->statics : &c->row, &rule, op->value_type, v);
+        if (op->column->kind == COLUMN_STATIC) {
+            const struct size_rule of_statics = size_rule_of_statics();
+            size_add_column(&c->statics, &of_statics, op->value_type, v);
+        } else {
+            size_add_column(&c->row, &w->rule, op->value_type, v);
+        }
     }
     switch (op->kind) {
     case MODIFY_SET: case MODIFY_INCREASE: return cells_set(cw, op->column, v);
@@ -196,7 +188,7 @@ static void measure(struct mutation *m, const struct eng_row *row) {
 
 static int run_times(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
                      const struct eng_row *current, struct op_write *c) {
-    uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
+    uint32_t times = op->adds_to_list && op->column->kind == COLUMN_STATIC ? static_times(w) : 1;
     for (uint32_t k = 0; k < times; k++)
         if (run_op(w, cw, op, current, k ? NULL : c)) return -1;
     cw->unsorted = cw->unsorted || times > 1;
@@ -250,22 +242,6 @@ static int read_current(struct modify_write *w, struct mutation *m, const struct
     return mutation_note_read(w->mutations, m, row->kind, row->ck, *out);
 }
 
-/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way
- * to write the same key.) */
-static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
-    static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
-    const struct schema_table *t = p->table;
-    uint32_t columns = 0;
-    for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
-    if (p->kind != OP_INSERT || columns != t->n_regular || row->key_image.p || t->lacks_dropped) return false;
-    /* Equal keys of these types may differ in bytes, and the stored key stays as it was first
-     * written: its size is known only by reading it. */
-    for (uint32_t i = 0; i < t->n_clustering; i++)
-        for (size_t k = 0; k < ARRAY_LEN(many); k++)
-            if (cql_type_contains(schema_clustering(t, i)->type, many[k])) return false;
-    return true;
-}
-
 static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct modify_plan *p = w->plan;
     const struct eng_row *current;
@@ -294,13 +270,15 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     if (p->kind != OP_DELETE && p->has_timestamps)
         size_add_timestamps(&c->row, (uint64_t)w->r->cost->timestamp_size * c->row.n_columns);
     if (p->kind != OP_DELETE && (w->ttl || p->has_ttl)) {
-        const struct size_rule rule = row_rule(w);
         uint64_t cells = p->table->n_partition_key + p->table->n_clustering;
         for (uint32_t i = 0; i < row->n_cells; i++)
             cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
-        size_add_ttl(&c->row, &rule, cells);
+        size_add_ttl(&c->row, &w->rule, cells);
     }
-    if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
+    /* Each operation of an INSERT sets another column. A row with an image of its key may hide another
+     * way to write the same key. */
+    bool sets_all = w->n_given - given == p->table->n_regular;
+    if (p->hides_older && sets_all && !row->key_image.p) row->covers_below = p->table->n_column_ids;
     bool of_columns = p->kind != OP_INSERT && p->n_ops > 0;
     if (!of_columns || w->n_given != given) return 0;
     mutation_drop_newest(m, last); /* all values are unset */

@@ -61,6 +61,22 @@ static int by_place(const void *pa, const void *pb) {
     return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
+/* Cassandra reads an empty element of these types in a bound list as null, and fails with an
+ * internal error when it writes it. */
+static bool fails_empty(const struct cql_type *t) {
+    return t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
+           t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
+           t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
+}
+
+static void find_list(struct modify_op *op) {
+    const struct cql_type *t = op->column->type;
+    op->adds_to_list = t->id == CQL_LIST && cql_type_is_multicell(t) &&
+                       (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
+    op->checks_items =
+        op->adds_to_list && op->value && term_bind_index(op->value) >= 0 && fails_empty(t->args[0]);
+}
+
 /* Static columns first, then by column id, so that cells come in the engine's order. */
 static int sort_ops(struct compile *c, struct modify_plan *p) {
     const struct modify_op **order = ARENA_ARRAY(c->arena, p->n_ops + 1, const struct modify_op *);
@@ -68,7 +84,10 @@ static int sort_ops(struct compile *c, struct modify_plan *p) {
     if (!order || !sorted) return err_nomem(c->err);
     for (uint32_t i = 0; i < p->n_ops; i++) order[i] = &p->ops[i];
     if (p->n_ops > 1) qsort(order, p->n_ops, sizeof *order, by_place);
-    for (uint32_t i = 0; i < p->n_ops; i++) sorted[i] = *order[i];
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        sorted[i] = *order[i];
+        find_list(&sorted[i]);
+    }
     p->ops = sorted;
     for (uint32_t i = 1; i < p->n_ops; i++) p->repeats = p->repeats || p->ops[i].column == p->ops[i - 1].column;
     p->n_static_ops = 0;
@@ -83,6 +102,17 @@ static void find_whole(struct modify_plan *p) {
     for (uint32_t i = 0; i < p->n_ops; i++) sets = sets && p->ops[i].kind == MODIFY_SET;
     p->whole = sets && !p->repeats && !p->json_unset && (!p->n_static_ops || p->n_static_ops == t->n_static) &&
                (!modify_writes_rows(p) || p->n_ops - p->n_static_ops == t->n_regular);
+}
+
+/* Equal keys of some types may differ in bytes, and the stored key stays as it was first written: its
+ * size is known only by reading it. A column that was dropped may come back with its old values. */
+static bool hides_older(const struct schema_table *t) {
+    static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
+    bool alike = false;
+    for (uint32_t i = 0; i < t->n_clustering; i++)
+        for (size_t k = 0; k < ARRAY_LEN(many); k++)
+            alike = alike || cql_type_contains(schema_clustering(t, i)->type, many[k]);
+    return !alike && !t->lacks_dropped;
 }
 
 /* ---- USING, IF ---- */
@@ -257,6 +287,7 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
         return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
     if (ast->unmatched) return err_invalid(c->err, "Unmatched column names/values");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
+    p->hides_older = hides_older(t);
     find_whole(p);
     return finish(&b);
 }

@@ -1,5 +1,6 @@
 #include "cql/write/multicell.h"
 
+#include "base/hot.h"
 #include "cql/row/cell_form.h"
 
 enum { UUID_BYTES = 16 };
@@ -18,14 +19,17 @@ int cells_init(struct cell_writer *w, uint32_t capacity) {
     return w->cells ? 0 : err_nomem(w->err);
 }
 
-static struct eng_cell *cell_new(struct cell_writer *w) {
-    if (w->n == w->capacity) {
-        struct eng_cell *more = ARENA_ARRAY(w->arena, (size_t)w->capacity * 2, struct eng_cell);
-        if (!more) return err_null(err_nomem(w->err));
-        memcpy(more, w->cells, w->n * sizeof *more);
-        w->cells = more;
-        w->capacity *= 2;
-    }
+SELDOM static int double_capacity(struct cell_writer *w) {
+    struct eng_cell *more = ARENA_ARRAY(w->arena, (size_t)w->capacity * 2, struct eng_cell);
+    if (!more) return err_nomem(w->err);
+    memcpy(more, w->cells, w->n * sizeof *more);
+    w->cells = more;
+    w->capacity *= 2;
+    return 0;
+}
+
+static inline struct eng_cell *cell_new(struct cell_writer *w) {
+    if (UNLIKELY(w->n == w->capacity) && double_capacity(w)) return NULL;
     return &w->cells[w->n++];
 }
 

@@ -47,10 +47,6 @@ static bool is_of_first(const struct write *w, uint32_t i) {
     return a->table == b->table && slice_eq(a->key, b->key);
 }
 
-static bool is_whole(const struct write *w, uint32_t i) {
-    return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
-}
-
 /* The cas of the item's partition, created for the partition's first item. */
 static struct cas *cas_of(struct write *w, uint32_t i) {
     const struct eng_part *part = &w->writes[i].parts[0];
@@ -99,14 +95,11 @@ static int bind_rows(struct write *w, uint32_t i) {
     if (w->conditional) w->writes[i].ts = w->times.server;
     else if (modify_bind_times(&w->writes[i], &w->times)) return -1;
     if (write_rules_bound(w->items[i].statement, &w->writes[i], w->times.server)) return -1;
-    w->writes[i].whole = is_whole(w, i);
     return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
 static int bind(struct write *w) {
     const struct cql_run *r = w->r;
-    w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
-    if (!w->writes) return err_nomem(r->err);
     w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     /* The order of conditional writes and of counts is the server's alone. */
     if (r->in->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->in->params.timestamp;
@@ -126,7 +119,7 @@ static int bind(struct write *w) {
      * partition keys come before all others. */
     for (uint32_t i = 0; i < w->n; i++) {
         use_values(w, i);
-        if (modify_bind(w->r, plan_of(w, i), &w->writes[i])) return -1;
+        if (modify_bind(&w->writes[i])) return -1;
         if (w->conditional && bind_rows(w, i)) return -1;
     }
     if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
@@ -340,11 +333,17 @@ static const char *write_type(const struct write *w) {
 static enum cql_outcome run(struct write *w) {
     struct cql_run *r = w->r;
     bool by_row = r->cost->write_size == WRITE_SIZE_ROW || write_rules_on(r);
+    w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes);
+    if (!w->writes) {
+        err_nomem(r->err);
+        return CQL_FAILED;
+    }
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
+        w->writes[i] = modify_begin(r, p, w->items[i].values, w->items[i].n_values);
         w->conditional = w->conditional || p->conditional;
         w->counters = w->counters || p->counter;
-        w->sized_by_row = w->sized_by_row || (by_row && !is_whole(w, i));
+        w->sized_by_row = w->sized_by_row || (by_row && !w->writes[i].whole);
         w->locked = w->locked || modify_needs_lock(p);
     }
     w->locked = w->locked || w->sized_by_row;
