@@ -66,6 +66,14 @@ static void drop_chunks(struct arena *a, const struct arena_chunk *keep) {
     }
 }
 
+/* The free part of the newest chunk begins at at. */
+static void begin_at(struct arena *a, uint8_t *at) {
+    const struct arena_chunk *c = a->chunks;
+    size_t left = a->limit - a->used, room = c ? c->size - (size_t)(at - c->data) : 0;
+    a->at = at;
+    a->end = at + (room < left ? room : left);
+}
+
 static bool add_chunk(struct arena *a, size_t need) {
     size_t size = need > a->chunk_size ? need : a->chunk_size;
     if (a->share && !share_take(a->share, size_of(size))) return false;
@@ -75,9 +83,8 @@ static bool add_chunk(struct arena *a, size_t need) {
     c->size = size;
     c->next = a->chunks;
     a->chunks = c;
-    a->at = c->data;
-    a->end = c->data + size;
-    poison(a->at, size);
+    poison(c->data, size);
+    begin_at(a, c->data);
     return true;
 }
 
@@ -112,9 +119,8 @@ void arena_reset(struct arena *a) {
     while (keep && keep->next) keep = keep->next;
     drop_chunks(a, keep && keep->size > a->chunk_size ? NULL : keep);
     keep = a->chunks;
-    a->at = keep ? keep->data : NULL;
-    a->end = keep ? keep->data + keep->size : NULL;
     a->used = 0;
+    begin_at(a, keep ? keep->data : NULL);
     poison(a->at, (size_t)(a->end - a->at)); /* X1 */
 }
 
@@ -127,9 +133,8 @@ void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
         drop_chunk(a, a->chunks);
         a->chunks = next;
     }
-    a->at = m.chunk ? m.at : a->chunks ? a->chunks->data : NULL;
-    a->end = a->chunks ? a->chunks->data + a->chunks->size : NULL;
     a->used = m.used;
+    begin_at(a, m.chunk ? m.at : a->chunks ? a->chunks->data : NULL);
     poison(a->at, (size_t)(a->end - a->at)); /* X1 */
 }
 

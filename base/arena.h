@@ -37,7 +37,7 @@ struct arena_owned;
 struct arena {
     struct arena_chunk *chunks; /* newest first */
     struct arena_owned *owned;  /* newest first */
-    uint8_t *at, *end;          /* free part of the newest chunk */
+    uint8_t *at, *end;          /* free part of the newest chunk, no longer than the limit allows */
     size_t used, limit;         /* bytes handed out, and their maximum */
     size_t chunk_size;
     struct arena_share *share; /* counts the chunks of this arena; NULL: none */
@@ -89,9 +89,8 @@ void arena_let_go(struct arena *a, struct arena_mark m);
 void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */
 MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
     enum { ALIGN = _Alignof(max_align_t) };
-    size_t need = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (UNLIKELY(need < n || need > (size_t)(a->end - a->at) || need > a->limit - a->used || !a->at))
-        return arena_alloc_chunk(a, n);
+    size_t need = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); /* 0 if n is 0 or the sum is too large */
+    if (UNLIKELY(need - 1 >= (size_t)(a->end - a->at))) return arena_alloc_chunk(a, n);
     void *p = a->at;
     unpoison(p, n);
     a->at += need;

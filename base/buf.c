@@ -21,12 +21,14 @@ void buf_clear(struct buf *b, size_t keep) {
 
 uint8_t *buf_grow(struct buf *b, size_t n) {
     if (b->failed) return NULL;
+    if (b->p && n <= b->cap - b->n) return b->p + b->n; /* n is 0 */
     if (n > b->limit - b->n) {
         b->failed = b->over = true;
         return NULL;
     }
     size_t cap = b->cap ? b->cap : 256;
     while (cap < b->n + n) cap *= 2;
+    if (cap > b->limit) cap = b->limit;
     uint8_t *p = fault_hit(FAULT_ALLOC) ? NULL : realloc(b->p, cap);
     if (!p) {
         b->failed = true;

@@ -34,7 +34,7 @@ static inline void store_u64(uint8_t *p, uint64_t v) {
 
 struct buf {
     uint8_t *p;
-    size_t n, cap, limit;
+    size_t n, cap, limit; /* cap is at most limit */
     bool failed, over; /* over: it failed because of its limit */
 };
 
@@ -46,7 +46,7 @@ void buf_clear(struct buf *b, size_t keep);
 uint8_t *buf_grow(struct buf *b, size_t n) MUST_CHECK;
 /* Makes room for n more bytes. NULL: the buffer failed. The bytes count only after buf_advance. */
 MUST_CHECK static inline uint8_t *buf_reserve(struct buf *b, size_t n) {
-    bool room = n <= b->cap - b->n && b->n + n <= b->limit && b->p && !b->failed;
+    bool room = n - 1 < b->cap - b->n && !b->failed; /* none for n 0: there may be no memory yet */
     return LIKELY(room) ? b->p + b->n : buf_grow(b, n);
 }
 static inline void buf_advance(struct buf *b, size_t n) { b->n += n; }

@@ -53,7 +53,7 @@ void np_reply_restart(struct np_reply *r);
 /* The buffer for the next rows; *room: the bytes that fit without a new allocation. */
 static inline struct buf *np_reply_space(struct np_reply *r, size_t *room) {
     struct buf *b = r->tail.p ? &r->tail : r->out;
-    size_t end = b->cap < b->limit ? b->cap : b->limit;
+    size_t end = b->cap;
     if (!r->tail.p && end > r->start + NP_BLOCK - NP_END_ROOM) end = r->start + NP_BLOCK - NP_END_ROOM;
     *room = end > b->n && !b->failed ? end - b->n : 0;
     return b;

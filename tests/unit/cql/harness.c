@@ -127,8 +127,8 @@ void harness_close(struct harness *h) {
 }
 
 enum cql_outcome harness_request(struct harness *h, const struct cql_request *q) {
-    arena_reset(&h->arena);
     h->arena.limit = h->arena_limit ? h->arena_limit : SIZE_MAX;
+    arena_reset(&h->arena);
     struct slice state = {0};
     if (h->resume) state = arena_dup(&h->arena, buf_slice(&h->paging));
     buf_clear(&h->paging, 1 << 20);
