@@ -77,6 +77,7 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 static void settle(struct ledger *l, struct shard *s) {
     const struct shard_segment *segments = s->segments;
     const struct shard_key *keys = s->keys;
+    if (!s->n_batches) return;
     if (UNLIKELY(!shard_reads_are_timed(s))) shard_reads_time(s, clock_wall_us(l->clock));
     for (const struct shard_batch *batch = s->batches; batch < s->batches + s->n_batches; batch++) {
         uint32_t second = second_of(l, s, batch->second_us);

@@ -58,16 +58,26 @@ static int begin_window(struct order_lead *l, const struct key_types *of, uint32
     return (l->up && keep(&l->most, key)) || (l->down && keep(&l->least, key)) ? -1 : 0;
 }
 
+/* Whether the running window can still become one-way. If not, its extremes no longer matter: the
+ * next window begins a new row. */
+static bool may_be_one_way(const struct order_lead *l) {
+    uint8_t most = l->up > l->down ? l->up : l->down;
+    return most + (ORDER_WINDOW - l->n) >= ORDER_NEEDED;
+}
+
+static int note_extreme(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
+    if (compare(of, columns, key, buf_slice(&l->most)) > 0) {
+        l->up++;
+        return keep(&l->most, key);
+    }
+    if (compare(of, columns, key, buf_slice(&l->least)) >= 0) return 0;
+    l->down++;
+    return keep(&l->least, key);
+}
+
 static int add(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
     if (l->n == 0) return begin_window(l, of, columns, key);
-    int rc = 0;
-    if (compare(of, columns, key, buf_slice(&l->most)) > 0) {
-        rc = keep(&l->most, key);
-        l->up++;
-    } else if (compare(of, columns, key, buf_slice(&l->least)) < 0) {
-        rc = keep(&l->least, key);
-        l->down++;
-    }
+    if (may_be_one_way(l) && note_extreme(l, of, columns, key)) return -1;
     if (++l->n == ORDER_WINDOW) {
         bool up = l->up >= ORDER_NEEDED, down = l->down >= ORDER_NEEDED;
         l->up_row = up ? l->up_row + (l->up_row < ORDER_IN_A_ROW) : 0;
@@ -76,7 +86,7 @@ static int add(struct order_lead *l, const struct key_types *of, uint32_t column
         l->one_way += up || down;
         l->n = 0;
     }
-    return rc;
+    return 0;
 }
 
 void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key) {
