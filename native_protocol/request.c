@@ -28,7 +28,7 @@ static int truncated(struct decode *d) {
 static int check(struct decode *d) { return d->rd.bad ? truncated(d) : 0; }
 
 /* [string]; p is never NULL unless rd.bad */
-static struct slice read_string(struct rd *r) { return rd_bytes(r, rd_u16(r)); }
+static inline struct slice read_string(struct rd *r) { return rd_bytes(r, rd_u16(r)); }
 
 /* [bytes]: p NULL when null */
 static struct slice read_bytes(struct rd *r) {
@@ -54,21 +54,25 @@ static int check_consistency(struct decode *d, uint16_t cl) {
 
 static int read_values(struct decode *d, bool named, uint32_t *n_out, const struct value **values_out,
                        const struct slice **names_out) {
-    uint32_t n = rd_u16(&d->rd);
-    if (check(d)) return -1;
-    if (n > rd_left(&d->rd) / 4) return truncated(d);
+    struct rd rd = d->rd; /* a copy, which can stay in registers */
+    uint32_t n = rd_u16(&rd);
+    if (rd.bad || n > rd_left(&rd) / 4) return truncated(d);
     struct value *values = arena_alloc(d->arena, n * sizeof(*values) + 1);
     struct slice *names = named ? arena_alloc(d->arena, n * sizeof(*names) + 1) : NULL;
     if (!values || (named && !names)) return err_nomem(d->err);
     for (uint32_t i = 0; i < n; i++) {
-        if (named) names[i] = read_string(&d->rd);
+        if (named) names[i] = read_string(&rd);
         /* [value]; in v3 it is [bytes], where every negative length is null */
-        int32_t size = (int32_t)rd_u32(&d->rd);
-        if (size >= 0) values[i] = value_of_slice(rd_bytes(&d->rd, (size_t)size));
-        else values[i] = (struct value){.n = d->version >= 4 ? size : VALUE_NULL};
-        if (values[i].n < VALUE_UNSET) return err_set(d->err, ERR_PROTOCOL, "Invalid ByteBuf length %d", size);
-        if (check(d)) return -1;
+        int32_t size = (int32_t)rd_u32(&rd);
+        if (LIKELY(size >= 0)) {
+            values[i] = value_of_slice(rd_bytes(&rd, (size_t)size));
+        } else {
+            values[i] = (struct value){.n = d->version >= 4 ? size : VALUE_NULL};
+            if (values[i].n < VALUE_UNSET) return err_set(d->err, ERR_PROTOCOL, "Invalid ByteBuf length %d", size);
+        }
+        if (UNLIKELY(rd.bad)) return truncated(d);
     }
+    d->rd = rd;
     *n_out = n;
     *values_out = values;
     if (named) *names_out = names;

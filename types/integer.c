@@ -1,6 +1,7 @@
 /* boolean, tinyint, smallint, int, bigint, counter: fixed width, two's complement, big-endian. */
 #include <inttypes.h>
 
+#include "base/hot.h"
 #include "types/family.h"
 
 static int64_t load(struct slice v) {
@@ -66,15 +67,19 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)e;
-    if (empty_ok(t->id)) buf_u8(out, v.n > 0);
+    bool marked = empty_ok(t->id); /* a byte in front tells whether there is a value */
+    uint8_t *p = buf_reserve(out, marked + v.n);
+    if (!p) return 0; /* the caller sees that the buffer failed */
+    buf_advance(out, marked + v.n);
+    if (marked) *p++ = v.n > 0;
     if (v.n == 0) return 0;
     if (t->id == CQL_BOOLEAN) {
         if (v.p[0] > 1) *exact = false;
-        buf_u8(out, v.p[0] != 0);
+        *p = v.p[0] != 0;
         return 0;
     }
-    buf_u8(out, v.p[0] ^ 0x80);
-    buf_put(out, v.p + 1, v.n - 1);
+    copy_short(p, v.p, v.n);
+    *p ^= 0x80;
     return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "engine/rows/key.h"
 
+#include "base/hot.h"
+
 void engi_key_table(struct buf *out, uint32_t table) { buf_u32(out, table); }
 
 /* The layout itself, to memory that has the room; returns what follows it. */
@@ -12,7 +14,7 @@ static uint8_t *write_token(uint8_t *p, uint32_t table, int64_t token) {
 static uint8_t *write_prefix(uint8_t *p, const struct eng_part *part) {
     p = write_token(p, part->table, part->token);
     store_u16(p, (uint16_t)part->key.n);
-    if (part->key.n) memcpy(p + 2, part->key.p, part->key.n);
+    copy_short(p + 2, part->key.p, part->key.n);
     return p + 2 + part->key.n;
 }
 
@@ -43,7 +45,7 @@ size_t engi_key_row_size(const struct eng_part *part, enum eng_row_kind kind, st
 void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
     p = write_prefix(p, part);
     *p = kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW;
-    if (kind == ENG_ROW && ck.n) memcpy(p + 1, ck.p, ck.n);
+    if (kind == ENG_ROW) copy_short(p + 1, ck.p, ck.n);
 }
 
 void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {

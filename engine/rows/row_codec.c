@@ -281,7 +281,7 @@ static inline uint8_t *put_uvarint(uint8_t *p, uint64_t v) {
 
 static inline uint8_t *put_bytes(uint8_t *p, struct slice s) {
     p = put_uvarint(p, s.n);
-    if (s.n) memcpy(p, s.p, s.n);
+    copy_short(p, s.p, s.n);
     return p + s.n;
 }
 
@@ -324,16 +324,21 @@ void rowi_put(struct rowi_writer *w, const struct eng_cell *c) {
         if (h->live_ts == ENG_NO_TS && h->del_ts == ENG_NO_TS) h->base = c->ts;
         put_head(w);
     }
-    bool deletion = rowi_is_deletion(c), expiring = !deletion && (c->flags & ENG_CELL_EXPIRING);
-    bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
     uint8_t *from = buf_reserve(w->out, 1 + 6 * UVARINT_MOST + c->path.n + c->value.n), *p = from;
     if (UNLIKELY(!p)) return;
-    *p++ = (uint8_t)((c->flags & CELL_KINDS) | (c->ts == h->base ? CELL_SAME_TS : 0) | (same_ttl ? CELL_SAME_TTL : 0));
+    bool same_ts = c->ts == h->base, deletion = rowi_is_deletion(c);
+    uint8_t *flags = p++;
+    *flags = (uint8_t)((c->flags & CELL_KINDS) | (same_ts ? CELL_SAME_TS : 0));
     p = put_uvarint(p, c->column - w->column);
-    if (c->ts != h->base) p = put_uvarint(p, zigzag(minus(c->ts, h->base)));
-    if (expiring && !same_ttl) p = put_uvarint(p, (uint32_t)c->ttl);
-    if (deletion || (expiring && !same_ttl)) p = put_uvarint(p, zigzag(c->expiry));
-    if (c->flags & ENG_CELL_HAS_PATH) p = put_bytes(p, c->path);
+    if (!same_ts) p = put_uvarint(p, zigzag(minus(c->ts, h->base)));
+    if (UNLIKELY(c->flags != 0)) { /* it is no plain value */
+        bool expiring = !deletion && c->flags & ENG_CELL_EXPIRING;
+        bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
+        if (same_ttl) *flags |= CELL_SAME_TTL;
+        if (expiring && !same_ttl) p = put_uvarint(p, (uint32_t)c->ttl);
+        if (deletion || (expiring && !same_ttl)) p = put_uvarint(p, zigzag(c->expiry));
+        if (c->flags & ENG_CELL_HAS_PATH) p = put_bytes(p, c->path);
+    }
     if (!deletion) p = put_bytes(p, c->value);
     buf_advance(w->out, (size_t)(p - from));
     w->column = c->column;
