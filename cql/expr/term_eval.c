@@ -1,4 +1,5 @@
 /* Evaluates terms. Bound and column values are returned in place. */
+#include "base/hot.h"
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 #include "cql/expr/term.h"
@@ -335,10 +336,13 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
     return -1;
 }
 
-int term_eval(const struct term *t, struct evaluation *ev, struct value *out) {
-    if (LIKELY(t->kind == TERM_BIND)) return eval_bind(t, ev, out); /* which needs no context */
+SELDOM static int eval_without_row(const struct term *t, struct evaluation *ev, struct value *out) {
     const struct term_context statement = {.ev = ev};
     return term_eval_in(t, &statement, out);
+}
+
+int term_eval(const struct term *t, struct evaluation *ev, struct value *out) {
+    return LIKELY(t->kind == TERM_BIND) ? eval_bind(t, ev, out) : eval_without_row(t, ev, out);
 }
 
 bool term_is_constant(const struct term *t) { return t->kind == TERM_CONSTANT; }

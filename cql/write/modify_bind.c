@@ -10,11 +10,11 @@ struct modify_write modify_begin(struct cql_run *r, const struct modify_plan *p,
     enum size_model model = r->cost->size_model;
     /* An UPDATE leaves the row's marker, whose TTL the current size model counts. */
     bool keeps_ttl = p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
-    bool whole = p->whole && !keeps_ttl;
-    for (uint32_t i = 0; whole && i < n_values; i++) whole = !value_is_unset(values[i]);
+    bool unset = false;
+    for (uint32_t i = 0; i < n_values; i++) unset |= value_is_unset(values[i]);
     return (struct modify_write){.r = r,
                                  .plan = p,
-                                 .whole = whole,
+                                 .whole = p->whole && !keeps_ttl && !unset,
                                  .rule = size_rule_of(model, p->table->n_columns),
                                  .now = r->eval.now_s};
 }
@@ -74,7 +74,7 @@ int modify_bind(struct modify_write *w) {
             if (term_eval(p->keys[i], &r->eval, &values[i])) return -1;
         w->key_values = values;
     }
-    w->parts = ARENA_NEW(r->arena, struct eng_part);
+    w->parts = arena_alloc(r->arena, sizeof *w->parts);
     if (!w->parts) return err_nomem(r->err);
     w->n_parts = 1;
     return row_key_partition(p->table, w->key_values, r->arena, w->parts, r->err);
@@ -87,7 +87,7 @@ int modify_bind_rows(struct modify_write *w) {
     if (!p->where) {
         const struct schema_table *t = p->table;
         const struct value *values = w->key_values + t->n_partition_key;
-        w->keys = ARENA_NEW(w->r->arena, struct row_key);
+        w->keys = arena_alloc(w->r->arena, sizeof *w->keys);
         if (!w->keys) return err_nomem(w->r->err);
         w->n_keys = 1;
         return row_key_clustering(t, values, t->n_clustering, w->r->arena, w->keys, w->r->err);

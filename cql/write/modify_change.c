@@ -1,6 +1,7 @@
 /* From a bound write to changes of mutations: the cells of its rows, and their cost. */
 #include <assert.h>
 
+#include "base/hot.h"
 #include "cql/expr/function.h"
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
@@ -191,7 +192,17 @@ static int run_times(struct modify_write *w, struct cell_writer *cw, const struc
     uint32_t times = op->adds_to_list && op->column->kind == COLUMN_STATIC ? static_times(w) : 1;
     for (uint32_t k = 0; k < times; k++)
         if (run_op(w, cw, op, current, k ? NULL : c)) return -1;
-    cw->unsorted = cw->unsorted || times > 1;
+    cw->unsorted |= times > 1;
+    return 0;
+}
+
+/* Keeps the error of an operation that was refused, while those before it in the statement run. */
+SELDOM static int keep_error(struct modify_write *w, struct err **kept) {
+    struct err *e = *kept ? *kept : ARENA_NEW(w->r->arena, struct err);
+    if (!e) return err_nomem(w->r->err);
+    *e = *w->r->err;
+    *kept = e;
+    err_clear(w->r->err);
     return 0;
 }
 
@@ -201,16 +212,14 @@ static int run_times(struct modify_write *w, struct cell_writer *cw, const struc
 static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to,
                    const struct eng_row *current, struct op_write *c) {
     const struct modify_op *refused = NULL;
-    struct err first;
+    struct err *first = NULL;
     for (uint32_t i = from; i < to; i++) {
         const struct modify_op *op = &w->plan->ops[i];
         if ((refused && op->turn > refused->turn) || run_times(w, cw, op, current, c) == 0) continue;
-        if (!w->plan->reads) return -1;
+        if (!w->plan->reads || keep_error(w, &first)) return -1;
         refused = op;
-        first = *w->r->err;
-        err_clear(w->r->err);
     }
-    if (refused) *w->r->err = first;
+    if (refused) *w->r->err = *first;
     return refused ? -1 : 0;
 }
 

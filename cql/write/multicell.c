@@ -39,7 +39,8 @@ void cells_finish(struct cell_writer *w, struct eng_row *row) {
     if (w->unsorted) eng_row_sort(row);
 }
 
-static int put_live(struct cell_writer *w, const struct schema_column *c, struct slice path, struct slice value) {
+static inline int put_live(struct cell_writer *w, const struct schema_column *c, struct slice path,
+                           struct slice value) {
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
     *cell = (struct eng_cell){
@@ -102,7 +103,7 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
          * follow the wall clock, so the rest may be fixed. */
         uint8_t uuid[UUID_BYTES];
         uint64_t ticks = (uint64_t)(first + i + TICKS_1582_TO_1970);
-        struct slice path;
+        struct slice path = {0};
         bool exact = true;
         if (value_is_null(item)) return null_element(w->err);
         store_u32(uuid, (uint32_t)ticks);
@@ -117,7 +118,7 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
 }
 
 static int put_map_entry(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) {
-    struct slice path;
+    struct slice path = {0};
     bool exact = true;
     if (value_is_null(key) || value_is_null(v)) return null_element(w->err);
     if (key_path(w, c->type->args[0], value_slice(key), &path, &exact)) return -1;
@@ -138,7 +139,7 @@ static int put_elements(struct cell_writer *w, const struct schema_column *c, st
     w->unsorted = true;
     while (cql_elems_next(&it, &item)) {
         if (c->type->id == CQL_SET) {
-            struct slice path;
+            struct slice path = {0};
             bool exact = true;
             if (value_is_null(item)) return null_element(w->err);
             if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
@@ -165,10 +166,7 @@ static int field_path(struct cell_writer *w, uint16_t field, struct slice *path)
 
 /* ---- operations ---- */
 
-int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
-    static const struct slice no_path;
-    if (!cql_type_is_multicell(c->type))
-        return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
+SELDOM static int set_multicell(struct cell_writer *w, const struct schema_column *c, struct value v) {
     if (put_complex_deletion(w, c, w->overwrite_ts)) return -1;
     if (value_is_null(v)) return 0;
     if (c->type->id != CQL_UDT) return put_elements(w, c, value_slice(v));
@@ -176,11 +174,17 @@ int cells_set(struct cell_writer *w, const struct schema_column *c, struct value
     struct value item;
     if (cql_elems_open(c->type, value_slice(v), &it)) return bad_collection(w->err);
     for (uint16_t i = 0; i < c->type->n_args && cql_elems_next(&it, &item); i++) {
-        struct slice path;
+        struct slice path = {0};
         if (value_is_null(item)) continue;
         if (field_path(w, i, &path) || put_live(w, c, path, value_slice(item))) return -1;
     }
     return 0;
+}
+
+int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
+    static const struct slice no_path;
+    if (UNLIKELY(cql_type_is_multicell(c->type))) return set_multicell(w, c, v);
+    return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
 }
 
 int cells_delete(struct cell_writer *w, const struct schema_column *c) {
@@ -197,7 +201,7 @@ int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct v
 }
 
 int cells_discard(struct cell_writer *w, const struct schema_column *c, struct value key) {
-    struct slice path;
+    struct slice path = {0};
     bool exact = true;
     w->unsorted = true;
     return key_path(w, c->type->args[0], value_slice(key), &path, &exact) || put_tombstone(w, c, path) ? -1 : 0;
@@ -288,7 +292,7 @@ int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct 
 }
 
 int cells_field(struct cell_writer *w, const struct schema_column *c, uint16_t field, struct value v) {
-    struct slice path;
+    struct slice path = {0};
     w->unsorted = true;
     if (field_path(w, field, &path)) return -1;
     return value_is_null(v) ? put_tombstone(w, c, path) : put_live(w, c, path, value_slice(v));

@@ -40,9 +40,9 @@ struct mutation *mutations_find(const struct mutations *m, const struct eng_part
 }
 
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) {
-    struct change *c = ARENA_NEW(m->arena, struct change);
+    struct change *c = arena_alloc(m->arena, sizeof *c);
     if (!c) return err_null(err_nomem(m->err));
-    c->kind = kind;
+    *c = (struct change){.kind = kind};
     eng_row_init(&c->row, ENG_ROW, slice_of("", 0));
     if (to->last) to->last->next = c;
     else to->first = c;

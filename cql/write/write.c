@@ -397,15 +397,12 @@ static enum cql_outcome run(struct write *w) {
 
 enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n) {
-    struct write *w = ARENA_NEW(r->arena, struct write);
+    struct write *w = arena_alloc(r->arena, sizeof *w);
     if (!w) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    w->r = r;
-    w->batch = batch;
-    w->items = items;
-    w->n = n;
+    *w = (struct write){.r = r, .batch = batch, .items = items, .n = n};
     /* The items' values replace the request's while they run. */
     const struct value *values = r->eval.values;
     uint32_t n_values = r->eval.n_values;

@@ -9,10 +9,9 @@ struct op_read *op_cost_read(struct op_cost *c) {
 }
 
 struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) {
-    struct op_write *w = ARENA_NEW(c->arena, struct op_write);
+    struct op_write *w = arena_alloc(c->arena, sizeof *w);
     if (!w) return NULL;
-    w->kind = kind;
-    w->regions = 1;
+    *w = (struct op_write){.kind = kind, .regions = 1};
     if (c->writes_tail) c->writes_tail->next = w;
     else c->writes = w;
     c->is_write = true;
