@@ -864,7 +864,7 @@ static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_
 struct reader {
     struct world *w;
     pthread_t thread;
-    _Atomic bool stop;
+    _Atomic bool started, stop;
 };
 
 /* Reads one key all the time, past the caches of rows. */
@@ -873,8 +873,10 @@ static void *read_one(void *arg) {
     struct kv *kv = r->w->kv;
     struct kv_value value;
     struct err e = {0};
-    while (!r->stop)
+    while (!r->stop) {
         if (kv_get(kv, ENG_TIER_ANY, slice_str("a"), &value, &e) > 0) kv_release(value.handle);
+        r->started = true;
+    }
     return NULL;
 }
 
@@ -893,41 +895,48 @@ static uint64_t table_files(const struct world *w) {
     return n;
 }
 
+/* Random, so that a block is not compressed. Each value is a block, so all may be the same. */
+static void write_table_file(struct world *w, int keys, struct slice value) {
+    char key[16];
+    struct kv_batch *b = kv_batch_new(w->kv);
+    for (int i = 0; i < keys; i++) {
+        snprintf(key, sizeof(key), "k%d", i);
+        kv_batch_put(b, slice_str(key), value);
+    }
+    while (kv_write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+    kv_batch_free(b);
+    assert_int_equal(kv_compact(w->kv, &w->e), 0);
+    assert_true(table_files(w) > (uint64_t)keys * value.n);
+}
+
 /* RocksDB keeps the files of a range while a reader is in them, and when that reader is a get, nobody deletes them
- * after it. */
+ * after it. Threads read from before the range is dropped until its files are gone. */
 static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
     enum { ROUNDS = 20, READERS = 4, KEYS = 30, BYTES = 100 << 10 };
     struct world *w = *state;
-    struct reader readers[READERS];
-    char *value = malloc(BYTES), key[16];
+    uint8_t *value = malloc(BYTES);
     kv_close(w->kv);
     w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join, .memtable_bytes = 1 << 20}, &w->e);
     put_one(w, w->kv, "a", "1", NULL, NULL);
     assert_int_equal(kv_compact(w->kv, &w->e), 0);
-    for (int i = 0; i < READERS; i++) {
-        readers[i] = (struct reader){.w = w};
-        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
-    }
     bool held = false;
-    /* Random, so that a block is not compressed. Each value is a block, so all may be the same. */
-    for (int at = 0; at < BYTES; at += 8) store_u64((uint8_t *)value + at, (uint64_t)rand() << 32 | rand());
+    for (int at = 0; at < BYTES; at += 8) store_u64(value + at, (uint64_t)rand() << 32 | rand());
     for (int round = 0; round < ROUNDS && !held; round++) {
-        struct kv_batch *b = kv_batch_new(w->kv);
-        for (int i = 0; i < KEYS; i++) {
-            snprintf(key, sizeof(key), "k%d", i);
-            kv_batch_put(b, slice_str(key), slice_of(value, BYTES));
+        struct reader readers[READERS];
+        write_table_file(w, KEYS, slice_of(value, BYTES));
+        for (int i = 0; i < READERS; i++) {
+            readers[i] = (struct reader){.w = w};
+            assert_int_equal(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
         }
-        while (kv_write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
-        kv_batch_free(b);
-        assert_int_equal(kv_compact(w->kv, &w->e), 0);
-        assert_true(table_files(w) > KEYS * BYTES);
+        for (int i = 0; i < READERS; i++)
+            while (!readers[i].started) usleep(100);
         assert_int_equal(kv_drop_range(w->kv, slice_str("k"), slice_str("l"), &w->e), 0);
-        int tries = 6000;
-        while ((held = table_files(w) > KEYS * BYTES / 2) && --tries) usleep(10000);
-    }
-    for (int i = 0; i < READERS; i++) {
-        readers[i].stop = true;
-        pthread_join(readers[i].thread, NULL);
+        int tries = 60000;
+        while ((held = table_files(w) > KEYS * BYTES / 2) && --tries) usleep(1000);
+        for (int i = 0; i < READERS; i++) {
+            readers[i].stop = true;
+            pthread_join(readers[i].thread, NULL);
+        }
     }
     free(value);
     assert_false(held);
