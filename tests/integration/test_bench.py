@@ -38,14 +38,14 @@ def beside(tmp_path):
 
 
 def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_path, beside):
-    flags = ("--workload", "point read,slice over TLS,read of large data", "--rows", 24000, "--data-dir", tmp_path / "kept", "--beside", f"{beside.host}:{beside.port}", "--beside-name", "another",
+    flags = ("--workload", "slice of 100,slice over TLS,read of large data", "--rows", 24000, "--data-dir", tmp_path / "kept", "--beside", f"{beside.host}:{beside.port}", "--beside-name", "another",
              "--runs", 2, "--seconds", 0.1, "--connections", 4, "--report", tmp_path / "report")
     result = bench(*flags)
     assert (tmp_path / "kept" / "rows-2000").is_dir() and not (tmp_path / "kept" / "fdatasync").exists()
     assert json.loads((tmp_path / "report" / "report.json").read_text()) == result
     assert result["runs"] == 2 and "RocksDB" in result["machine"]
     measured = {(r["workload"], r["server"]): r for r in result["results"]}
-    assert set(measured) == {("point read", s) for s in ("loop, canned", "loop + RocksDB", "tallyd", "another")} | {("slice over TLS", "tallyd")} | {
+    assert set(measured) == {("slice of 100", s) for s in ("loop, canned", "loop + RocksDB", "tallyd", "another")} | {("slice over TLS", "tallyd")} | {
         ("read of large data", s) for s in ("tallyd", "another")}
     for r in measured.values():
         assert r["failed"] == 0 and 0 < r["cpu_us"]["least"] <= r["cpu_us"]["median"] <= r["cpu_us"]["most"], r
@@ -53,7 +53,7 @@ def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_
     for svg in page.split("<svg")[1:]:
         xml.etree.ElementTree.fromstring("<svg" + svg.split("</svg>")[0] + "</svg>")
     tables = (tmp_path / "report" / "report.md").read_text()
-    assert page.count("<svg") == 1 and page.count("<table>") == 2 and tables.count("| point read |") == 4 and "| another |" in tables
+    assert page.count("<svg") == 1 and page.count("<table>") == 2 and tables.count("| slice of 100 |") == 4 and "| another |" in tables
     newest = "SELECT max(writetime(c1)) FROM bench.large"
     with beside.cluster() as cluster:
         written = cluster.connect().execute(newest).one()[0]
@@ -76,7 +76,7 @@ def test_wrong_flags_are_said(flags, words):
 
 
 def test_a_promise_has_a_line_when_all_that_it_compares_was_measured():
-    result = bench("--seconds", 0.1, "--connections", 4, "--workload", "point read,insert on 4 loops,durable insert alone")
+    result = bench("--seconds", 0.1, "--connections", 4, "--workload", "page of 5000,insert on 4 loops,durable insert alone")
     assert {r["what"] for r in result["ratios"]} == {"time that 4 inserting loops wait for rows : all", "CPU of an insert on 4 loops : on 1",  # the first is 0 mostly
                                                      "p50 of a durable insert alone : of an fdatasync alone", "p50 of a durable insert alone : of a loop that only syncs"}
     for least in ("an fdatasync", "loop + fdatasync"):
