@@ -189,6 +189,9 @@ bool eng_failed(const struct eng *eng);
 /* Whether writes are taken; if not, the reason goes to why. Any thread; may write a few bytes to
  * find out. Of a remote store: whether it answers, without waiting for it. */
 bool eng_ready(struct eng *eng, char *why, size_t size);
+/* Another engine on the store has died, or may have: soon this one completes the batches that it has left unfinished.
+ * Waits for nothing. Any thread. */
+void eng_peer_died(struct eng *eng);
 
 /* ---- write timestamps ---- */
 

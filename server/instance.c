@@ -64,6 +64,8 @@ static void tell_member(void *arg, enum member_event event, const struct member 
                                         [MEMBER_DOWN] = "is down",
                                         [MEMBER_REMOVED] = "is removed"};
     log_info("the server %s:%u on the store %s", m->address, m->port ? m->port : m->tls_port, words[event]);
+    /* One that is up was dead, or was started anew. */
+    if (event == MEMBER_DOWN || event == MEMBER_UP) eng_peer_died(((struct instance *)arg)->eng);
     np_front_tell_member(((struct instance *)arg)->front, event, m);
 }
 
@@ -87,6 +89,7 @@ static int join_membership(struct instance *in, struct err *e) {
         .event = tell_member, .doubled = stop_doubled, .schema = tell_schema, .arg = in};
     if (!in->membership) return 0;
     if (membership_join(in->membership, &hooks, e) || membership_start(in->membership, e)) return -1;
+    eng_peer_died(in->eng); /* a run of this server before, and others that nobody has seen die */
     in->schema_listener = (struct catalog_listener){.changed = schema_changed, .arg = in};
     catalog_on_change(in->catalog, &in->schema_listener);
     return 0;

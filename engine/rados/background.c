@@ -10,8 +10,8 @@
 #include "engine/rados/table.h"
 
 enum {
-    REPLAY_EVERY_US = 10000000,
-    REPLAY_AGE_US = 20000000,   /* longer than the store that logged a batch takes to write it */
+    REPLAY_EVERY_US = BATCHLOG_EVERY_S * 1000000,
+    REPLAY_AGE_US = BATCHLOG_AGE_S * 1000000, /* longer than the store that logged a batch takes to write it */
 };
 
 static void run_split(struct rados *s, struct shard *sh) {
@@ -19,6 +19,13 @@ static void run_split(struct rados *s, struct shard *sh) {
     if (rc < 0) log_warn("the split of %s has failed and is tried again later: %s", sh->name, strerror(-rc));
     atomic_store(&sh->stays_whole, !atomic_load(&sh->split));
     atomic_store(&sh->will_split, false);
+}
+
+static void replay(struct rados *s, int64_t age_us) {
+    struct err e = {0};
+    size_t n;
+    if (batchlog_replay(s, age_us, &n, &e) < 0) log_warn("the log of batches was not applied: %s", e.text);
+    else if (n) log_info("%zu batches were applied that another server had left", n);
 }
 
 static void run_job(struct rados *s, struct rados_job *job) {
@@ -30,15 +37,9 @@ static void run_job(struct rados *s, struct rados_job *job) {
             log_warn("a row's operands were not folded: %s", e.text);
         break;
     case RADOS_FORGET: table_forget(s, job->table); break;
+    case RADOS_REPLAY: replay(s, BATCHLOG_ANY_AGE); break;
     }
     free(job);
-}
-
-static void replay(struct rados *s) {
-    struct err e = {0};
-    size_t n;
-    if (batchlog_replay(s, REPLAY_AGE_US, &n, &e) < 0) log_warn("the log of batches was not applied: %s", e.text);
-    else if (n) log_info("%zu batches were applied that another server had left", n);
 }
 
 static void *work(void *arg) {
@@ -47,7 +48,7 @@ static void *work(void *arg) {
     for (struct rados_job *job; jobs_take(s, REPLAY_EVERY_US, &job);) {
         if (job) run_job(s, job);
         if (clock_machine_us(&clock_real) < due) continue;
-        replay(s);
+        replay(s, REPLAY_AGE_US);
         due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
     }
     return NULL;

@@ -199,12 +199,13 @@ static int replay(struct rados *s, struct slice logged, struct arena *a, struct 
     return group_changes(&p, n, a) < 0 ? err_nomem(e) : write_groups(s, p.groups, p.n, e);
 }
 
-/* Applies the batches that are old enough. One that cannot be applied stays, and holds up no other;
- * one that can never be is removed: its client was told. */
-static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t until, struct arena *a, size_t *n,
-                      struct err *e) {
+/* Applies the batches that are old enough, until the time at which what was read is too old (Q23). One
+ * that cannot be applied stays, and holds up no other; one that can never be is removed: its client was
+ * told. */
+static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t until, int64_t end_us, struct arena *a,
+                      size_t *n, struct err *e) {
     int rc = 0;
-    for (size_t i = 0; i < pairs->n; i++) {
+    for (size_t i = 0; i < pairs->n && clock_machine_us(&clock_real) < end_us; i++) {
         const struct omap_pair *p = &pairs->items[i];
         struct err why = {0};
         if (p->key.n != OMAP_SEQUENCE_DIGITS + RANDOM_DIGITS ||
@@ -227,6 +228,7 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     struct omap_pairs pairs = {0};
     struct arena a;
     uint64_t until = (uint64_t)(clock_wall_us(&clock_real) - age_us);
+    int64_t end_us = clock_machine_us(&clock_real) + BATCHLOG_REPLAY_S * 1000000ll;
     *n = 0;
     arena_init(&a, CHUNK, 0);
     omap_read_add(&r, "", "", OMAP_READ_MAX); /* the rest is for the next call */
@@ -234,7 +236,7 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
     omap_read_fini(&r);
     if (rc < 0 && rc != -ENOENT) rc = pool_error(e, rc, POOL_READS, OBJECT);
-    else rc = replay_old(s, &pairs, until, &a, n, e);
+    else rc = replay_old(s, &pairs, until, end_us, &a, n, e);
     omap_pairs_fini(&pairs);
     arena_fini(&a);
     return rc;

@@ -1,7 +1,14 @@
 /* Writes of whole batches. Changes that must happen together and touch several partitions are first
  * recorded in a log, an object of the pool, so that all of them happen even if this process dies
  * between two partitions: any store that has the pool open applies what it finds there after a
- * while. Applying changes twice changes nothing.
+ * while, and at once when a server has died. Records do not name their server, so the batches that others
+ * are writing at that moment are applied twice, too, which changes nothing.
+ *
+ * Q23. A replay begins to apply a record within BATCHLOG_REPLAY_S of having read it. The one that logged the
+ *      batch, or another replay, may remove the record meanwhile, so that it no longer keeps tombstones
+ *      from being removed (Q14). But a replay that begins as early as servers look for old records, or
+ *      earlier, ends within IN_FLIGHT_S of the time of the record. No tombstone that is newer than the record
+ *      is removed before.
  *
  *   object "batches", key [number: time][number: random]: changes, each [u32 n][key][u32 n][value]
  */
@@ -18,5 +25,11 @@ int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
 /* The time at which the oldest batch in the log was recorded, in microseconds since 1970; INT64_MAX:
  * the log is empty. */
 int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) MUST_CHECK;
-/* Applies logged changes that are older than age_us. *n: how many records. 0, -1. */
+/* A record that is as old is applied; a server looks for such ones so often; time from the read of a record to when its
+ * changes are written, at most. */
+enum { BATCHLOG_AGE_S = 20, BATCHLOG_EVERY_S = 10, BATCHLOG_REPLAY_S = 10 };
+
+/* Applies logged changes that are older than age_us, BATCHLOG_ANY_AGE: all, also of a server whose clock is fast; but
+ * some may stay for the next call. *n: how many records. 0, -1. */
+#define BATCHLOG_ANY_AGE (-3600 * (int64_t)1000000)
 int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) MUST_CHECK;

@@ -42,6 +42,18 @@ void jobs_add_fold(struct rados *s, struct slice record_key) {
     if (!queued) free(job);
 }
 
+/* Without memory for the job the batches are applied when they are older. */
+void jobs_add_replay(struct rados *s) {
+    struct rados_job *job = malloc(sizeof(*job)), *other;
+    if (!job) return;
+    *job = (struct rados_job){.kind = RADOS_REPLAY};
+    pthread_mutex_lock(&s->lock);
+    for (other = s->jobs; other && other->kind != RADOS_REPLAY;) other = other->next;
+    if (!other) queue_job(s, job);
+    pthread_mutex_unlock(&s->lock);
+    if (other) free(job);
+}
+
 /* Without memory for the job the table stays in memory until the store is closed. */
 void jobs_add_forget(struct rados *s, uint32_t table) {
     struct rados_job *job = malloc(sizeof(*job));

@@ -602,6 +602,8 @@ static int visit_shards(struct pass *p, struct err *e) {
     }
 }
 
+_Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + 2 * POOL_TIMEOUT_S, ""); /* Q23 */
+
 static int set_limit(struct pass *p, struct err *e) {
     int64_t oldest_us;
     if (batchlog_oldest(p->s, &oldest_us, e) < 0) return -1;

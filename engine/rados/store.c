@@ -140,6 +140,8 @@ static bool ailing(struct store *s, char *why, size_t size) {
     return true;
 }
 
+static void peer_died(struct store *s) { jobs_add_replay(rados_of(s)); }
+
 static const struct store_ops rados_ops = {
     .offers = STORE_REMOTE,
     .read = read_row,
@@ -156,6 +158,7 @@ static const struct store_ops rados_ops = {
     .reclaim = reclaim,
     .meta_watch = meta_watch,
     .ailing = ailing,
+    .peer_died = peer_died,
     .figures = figures,
 };
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "engine/rados/batchlog.h"
 #include "engine/rados/move.h"
@@ -67,6 +68,51 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     assert_int_equal(n, 1);
     assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), 0);
     assert_int_equal(n, 0);
+    pair_compare_table(p);
+}
+
+/* Gives the records of the log a time that lies half an hour ahead: none is old enough to be applied. */
+static void make_log_young(struct pair *p) {
+    struct rados *r = pair_store(p->rados);
+    struct omap_write w = {0};
+    struct omap_read read = {.pool = &r->pool};
+    struct omap_pairs pairs = {0};
+    struct arena a;
+    struct buf key;
+    arena_init(&a, 1 << 12, 0);
+    buf_init(&key, 0);
+    omap_read_add(&read, "", "", OMAP_READ_MAX);
+    assert_int_equal(omap_read_run(&read, "batches"), 0);
+    assert_int_equal(omap_read_take(&read, 0, &a, &pairs), 0);
+    assert_int_equal(pairs.n, 1);
+    omap_key_number(&key, (uint64_t)clock_wall_us(&clock_real) + 1800 * 1000000ull, OMAP_SEQUENCE_DIGITS);
+    omap_key_number(&key, 1, 6);
+    omap_write_set(&w, buf_slice(&key), pairs.items[0].value);
+    omap_write_remove(&w, pairs.items[0].key);
+    assert_int_equal(omap_write_run(&w, &r->pool, "batches"), 0);
+    omap_write_fini(&w);
+    omap_read_fini(&read);
+    omap_pairs_fini(&pairs);
+    buf_fini(&key);
+    arena_fini(&a);
+}
+
+/* The one that is told that a server has died applies the batch that it has left. */
+static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) {
+    struct pair *p = *state;
+    struct statement s[2];
+    int64_t oldest_us = 0;
+    for (int i = 0; i < 2; i++) do
+            pair_draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    pair_commit(p, p->local, s, 2, true);
+    pair_leave_in_log(p, s);
+    make_log_young(p);
+    eng_peer_died(p->other);
+    while (oldest_us < INT64_MAX) { /* a hang is the failure */
+        assert_int_equal(batchlog_oldest(pair_store(p->other), &oldest_us, &p->e), 0);
+        sched_yield();
+    }
     pair_compare_table(p);
 }
 
@@ -409,6 +455,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup,
                                         pair_teardown),
