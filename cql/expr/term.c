@@ -3,6 +3,7 @@
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
+#include "cql/expr/term_sort.h"
 
 static struct term *refuse_literal(struct compile *c, const char *what, const struct receiver *to) {
     struct slice type = cqli_type_text(c, to->type);
@@ -264,6 +265,7 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
         if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n)
             return err_null(err_invalid(c->err, "Bind variables cannot be used here"));
         t->bind = x->bind;
+        t->settles = to->type && term_settles(to->type);
         const char *name = c->binds->names ? c->binds->names[x->bind] : NULL;
         c->binds->specs[x->bind] = *to;
         if (name) c->binds->specs[x->bind].name = name;

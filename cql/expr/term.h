@@ -38,7 +38,10 @@ struct term {
     const struct cql_type *type;
     union {
         struct value value;               /* CONSTANT */
-        int32_t bind;                     /* BIND: the marker's index */
+        struct {
+            int32_t bind; /* BIND: the marker's index */
+            bool settles; /* term_settles of its type */
+        };
         const struct function *function;  /* CALL */
         uint32_t field;                   /* FIELD: its index */
         struct {

@@ -290,7 +290,7 @@ static inline int eval_bind(const struct term *t, struct evaluation *ev, struct 
     *out = ev->values[t->bind];
     if (out->n < 0) return 0;
     if (cql_value_validate(t->type, value_slice(*out), ev->err) < 0) return -1;
-    return term_settles(t->type) ? term_settle(t->type, ev, out) : 0;
+    return UNLIKELY(t->settles) ? term_settle(t->type, ev, out) : 0;
 }
 
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) {

@@ -129,8 +129,8 @@ int modify_check_timestamp(struct cql_run *r, const struct modify_plan *p) MUST_
 /* Refuses USING TIMESTAMP and TTL on counters: after the whole statement or batch compiled. */
 int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
 /* A write of one statement, which nothing is bound of yet. The values are those of its markers. */
-struct modify_write modify_begin(struct cql_run *r, const struct modify_plan *p, const struct value *values,
-                                 uint32_t n_values);
+void modify_begin(struct modify_write *w, struct cql_run *r, const struct modify_plan *p, const struct value *values,
+                  uint32_t n_values);
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, in Cassandra's order. The request's
  * values are those of the statement while they run. */
 int modify_bind(struct modify_write *w) MUST_CHECK;

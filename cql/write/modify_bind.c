@@ -5,18 +5,15 @@
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
-struct modify_write modify_begin(struct cql_run *r, const struct modify_plan *p, const struct value *values,
-                                 uint32_t n_values) {
+void modify_begin(struct modify_write *w, struct cql_run *r, const struct modify_plan *p, const struct value *values,
+                  uint32_t n_values) {
     enum size_model model = r->cost->size_model;
     /* An UPDATE leaves the row's marker, whose TTL the current size model counts. */
     bool keeps_ttl = p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
     bool unset = false;
     for (uint32_t i = 0; i < n_values; i++) unset |= value_is_unset(values[i]);
-    return (struct modify_write){.r = r,
-                                 .plan = p,
-                                 .whole = p->whole && !keeps_ttl && !unset,
-                                 .rule = size_rule_of(model, p->table->n_columns),
-                                 .now = r->eval.now_s};
+    *w = (struct modify_write){.r = r, .plan = p, .whole = p->whole && !keeps_ttl && !unset, .now = r->eval.now_s};
+    w->rule = size_rule_of(model, p->table->n_columns);
 }
 
 /* 1, 0: none is given, or -1. */

@@ -65,10 +65,11 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
         return err_invalid(r->err, "Modification is not supported by table %s.%s", t->keyspace->name, t->name);
     bool whole = p->where && p->where->rows == WHERE_ALL_ROWS && t->n_clustering;
     struct modify_times times = {.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
-    struct modify_write m = modify_begin(r, p, item->values, item->n_values);
+    struct modify_write m;
     struct where_keys keys = {.n = 1};
     r->eval.values = item->values;
     r->eval.n_values = item->n_values;
+    modify_begin(&m, r, p, item->values, item->n_values);
     if (modify_bind(&m) || modify_bind_rows(&m) || modify_bind_times(&m, &times)) return -1;
     if (p->where && where_key_values(p->where, &r->eval, &keys)) return -1;
     if (!p->where) keys.values = (struct value *)m.key_values;

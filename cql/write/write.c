@@ -340,7 +340,7 @@ static enum cql_outcome run(struct write *w) {
     }
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
-        w->writes[i] = modify_begin(r, p, w->items[i].values, w->items[i].n_values);
+        modify_begin(&w->writes[i], r, p, w->items[i].values, w->items[i].n_values);
         w->conditional = w->conditional || p->conditional;
         w->counters = w->counters || p->counter;
         w->sized_by_row = w->sized_by_row || (by_row && !w->writes[i].whole);

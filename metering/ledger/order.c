@@ -1,5 +1,7 @@
 #include "metering/ledger/order.h"
 
+#include "base/hot.h"
+
 struct key_types {
     const struct cql_type *const *types;
     uint32_t n;
@@ -44,8 +46,11 @@ static uint32_t columns_alike(const struct key_types *of, struct slice a, struct
 static int keep(struct buf *b, struct slice key) {
     if (!b->p) buf_init(b, ORDER_KEY);
     b->n = 0;
-    buf_put_slice(b, key);
-    return buf_failed(b) ? -1 : 0;
+    uint8_t *to = buf_reserve(b, key.n);
+    if (!to) return -1;
+    copy_short(to, key.p, key.n);
+    buf_advance(b, key.n);
+    return 0;
 }
 
 /* Within a row of growing windows the first key counts as a new extreme only above the greatest key
