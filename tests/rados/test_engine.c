@@ -182,7 +182,8 @@ static void write_megabytes(struct pair *p, uint32_t number, int n) {
 static void test_a_shard_with_too_much_to_be_read_downwards_refuses_that(void **state) {
     enum { ROWS = 66 };
     struct pair *p = *state;
-    pair_store(p->rados)->o.split_bytes = (uint64_t)1 << 40; /* no rows are moved to pieces */
+    /* Neither server moves rows to pieces. */
+    pair_store(p->rados)->o.split_bytes = pair_store(p->other)->o.split_bytes = (uint64_t)1 << 40;
     write_megabytes(p, 0, ROWS);
     write_megabytes(p, 1, 3);
     struct eng_part large = pair_part(p, 0);
