@@ -89,7 +89,7 @@ static int join_membership(struct instance *in, struct err *e) {
         .event = tell_member, .doubled = stop_doubled, .schema = tell_schema, .arg = in};
     if (!in->membership) return 0;
     if (membership_join(in->membership, &hooks, e) || membership_start(in->membership, e)) return -1;
-    eng_peer_died(in->eng); /* a run of this server before, and others that nobody has seen die */
+    eng_peer_died(in->eng); /* an earlier run of this server has died, and perhaps another one that no server saw */
     in->schema_listener = (struct catalog_listener){.changed = schema_changed, .arg = in};
     catalog_on_change(in->catalog, &in->schema_listener);
     return 0;

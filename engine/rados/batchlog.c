@@ -199,9 +199,15 @@ static int replay(struct rados *s, struct slice logged, struct arena *a, struct 
     return group_changes(&p, n, a) < 0 ? err_nomem(e) : write_groups(s, p.groups, p.n, e);
 }
 
+/* Whether the server that logged the record has told its client of the outcome, or has died. */
+static bool is_settled(struct slice key) {
+    uint64_t settled = (uint64_t)(clock_wall_us(&clock_real) - BATCHLOG_AGE_S * (int64_t)1000000);
+    return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)) <= settled;
+}
+
 /* Applies the batches that are old enough, until the time at which what was read is too old (Q23). One
- * that cannot be applied stays, and holds up no other; one that can never be is removed: its client was
- * told. */
+ * that cannot be applied stays, and holds up no other; one that can never be is removed when it is
+ * settled. */
 static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t until, int64_t end_us, struct arena *a,
                       size_t *n, struct err *e) {
     int rc = 0;
@@ -215,7 +221,7 @@ static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t 
             *n += unlog(s, p->key) == 0;
             continue;
         }
-        if (why.code == ERR_INVALID && unlog(s, p->key) == 0)
+        if (why.code == ERR_INVALID && is_settled(p->key) && unlog(s, p->key) == 0)
             log_warn("a batch that another server had left is dropped: %s", why.text);
         *e = why;
         rc = -1;

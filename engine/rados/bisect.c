@@ -81,7 +81,7 @@ static const char *string_of(struct arena *a, struct slice record_key) {
     return (const char *)arena_take(a, &b).p;
 }
 
-/* What one operation has found, of keys in front of the range's end. */
+/* The keys in front of the range's end that one operation has found. */
 struct found {
     uint64_t n;                /* from on, up to the number that was asked for */
     struct slice keys[POINTS]; /* the first one behind each point; n 0: there is none */

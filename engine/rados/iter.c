@@ -295,7 +295,7 @@ static int set_parts(struct chunk_iter *x, struct slice lower, struct err *e) {
 static int open_chunks(struct chunk_iter *x, struct slice lower, struct err *e) {
     const struct record *r;
     struct shard *sh = shard_map_find(&x->c.s->shards, x->c.table, x->c.position);
-    /* Of a wide partition only what lies in front of the rows is read now. */
+    /* In a wide partition the first page has only what lies in front of the rows. */
     if (sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == x->c.position) cursor_expect(&x->c, 1);
     int got = cursor_next(&x->c, &r, e);
     if (got < 0 || set_parts(x, lower, e)) return -1;

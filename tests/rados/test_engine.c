@@ -14,6 +14,7 @@
 #include "engine/rados/move.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
+#include "engine/rados/table.h"
 #include "harness.h"
 #include "pair.h"
 
@@ -71,8 +72,8 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     pair_compare_table(p);
 }
 
-/* Gives the records of the log a time that lies half an hour ahead: none is old enough to be applied. */
-static void make_log_young(struct pair *p) {
+/* Gives the one record of the log a time that lies so many seconds ahead. */
+static void date_log(struct pair *p, int64_t seconds) {
     struct rados *r = pair_store(p->rados);
     struct omap_write w = {0};
     struct omap_read read = {.pool = &r->pool};
@@ -85,7 +86,7 @@ static void make_log_young(struct pair *p) {
     assert_int_equal(omap_read_run(&read, "batches"), 0);
     assert_int_equal(omap_read_take(&read, 0, &a, &pairs), 0);
     assert_int_equal(pairs.n, 1);
-    omap_key_number(&key, (uint64_t)clock_wall_us(&clock_real) + 1800 * 1000000ull, OMAP_SEQUENCE_DIGITS);
+    omap_key_number(&key, (uint64_t)(clock_wall_us(&clock_real) + seconds * 1000000), OMAP_SEQUENCE_DIGITS);
     omap_key_number(&key, 1, 6);
     omap_write_set(&w, buf_slice(&key), pairs.items[0].value);
     omap_write_remove(&w, pairs.items[0].key);
@@ -95,6 +96,28 @@ static void make_log_young(struct pair *p) {
     omap_pairs_fini(&pairs);
     buf_fini(&key);
     arena_fini(&a);
+}
+
+/* The server that has logged it may still be writing it, and be killed then. */
+static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void **state) {
+    struct pair *p = *state;
+    struct rados *r = pair_store(p->other);
+    struct statement s[2];
+    int64_t oldest_us;
+    size_t n;
+    for (int i = 0; i < 2; i++) do
+            pair_draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    pair_leave_in_log(p, s);
+    assert_int_equal(table_drop(r, pair_part(p, 0).table, &p->e), 0);
+    for (int settled = 0; settled < 2; settled++) {
+        date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800);
+        assert_int_equal(batchlog_replay(r, BATCHLOG_ANY_AGE, &n, &p->e), -1);
+        assert_int_equal(p->e.code, ERR_INVALID);
+        err_clear(&p->e);
+        assert_int_equal(batchlog_oldest(r, &oldest_us, &p->e), 0);
+        assert_int_equal(oldest_us == INT64_MAX, settled);
+    }
 }
 
 /* The one that is told that a server has died applies the batch that it has left. */
@@ -107,7 +130,7 @@ static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) 
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
-    make_log_young(p);
+    date_log(p, 1800); /* not old enough to be applied for its age */
     eng_peer_died(p->other);
     while (oldest_us < INT64_MAX) { /* a hang is the failure */
         assert_int_equal(batchlog_oldest(pair_store(p->other), &oldest_us, &p->e), 0);
@@ -456,6 +479,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_until_it_is_settled, setup,
+                                        pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup,
