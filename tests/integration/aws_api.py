@@ -9,7 +9,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from cassandra.auth import PlainTextAuthProvider
 
-from tally_server import ROOT, Server, free_port
+from ports import free_port
+from tally_server import ROOT, Server
 
 REGION, ACCOUNT = "us-east-1", "111122223333"
 PROTOCOLS = {"json": "json", "cbor": "smithy-rpc-v2-cbor", "query": "query"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import programs
 from ceph_cluster import ceph_do
+from ports import free_port
 
 
 class Local:
@@ -18,9 +19,6 @@ class Local:
         """What a server on this data folder is started with, beside its other flags."""
         return ["--port", "0"]
 
-    def started(self, data, port):
-        """The server on this data folder listens on this port."""
-
     def place(self, data):
         """How `tally verify` is told where the rows of a server on this data folder are."""
         return ["--data-dir", str(data)]
@@ -30,7 +28,8 @@ class Local:
 
 
 class Rados:
-    """One OSD in memory, started with the first server. Each data folder has a pool: a server that starts on it again finds its rows, and one whose folder was removed has a new pool."""
+    """One OSD in memory, started with the first server. Each data folder has a pool: a server that starts on it again finds its rows, and one whose folder was removed has a new pool.
+    It has its port again, too: the others know a server by its address, and one at another port waits until the one that was killed counts as dead."""
 
     has_history = False
     replays_late = True
@@ -46,14 +45,9 @@ class Rados:
     def flags(self, data, others):
         data = Path(data)
         if data not in self.pools or not data.exists():
-            self.pools[data] = self.make_pool()
-            self.ports.pop(data, None)
+            self.pools[data], self.ports[data] = self.make_pool(), free_port()
         address = ["--broadcast-address", "127.0.0.1"] if {"::", "0.0.0.0"} & set(others) else []
-        return ["--store", "rados", *self.place(data), "--port", str(self.ports.get(data, 0)), *address]
-
-    def started(self, data, port):
-        """The others know a server by its address: on another port it is another server, and waits until the one that was killed counts as dead."""
-        self.ports[Path(data)] = port
+        return ["--store", "rados", *self.place(data), "--port", str(self.ports[data]), *address]
 
     def place(self, data):
         return ["--rados-conf", str(self.folder / "ceph.conf"), "--rados-pool", self.pools[Path(data)]]

@@ -15,7 +15,8 @@ from cassandra.query import SimpleStatement
 
 import page_api
 import test_linearizability
-from tally_server import HANG, Server, eventually, free_port, let_pass
+from ports import free_port
+from tally_server import HANG, Server, eventually, let_pass
 
 # After these a statement may have been applied. Overloaded: a server that stops says so to what waits.
 UNKNOWN = (ConnectionException, OperationTimedOut, NoHostAvailable, RequestExecutionException, DriverException, OverloadedErrorMessage)

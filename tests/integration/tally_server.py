@@ -1,9 +1,6 @@
 """A tallyd of its own for a test: a scratch data folder, a free port, a log; start, stop, kill -9, start again."""
-import contextlib
 import os
-import random
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -65,8 +62,6 @@ class Server:
                 self.host, port = fields["tls" if fields["cql"] == "off" else "cql"].rsplit(":", 1)
                 self.port = int(port)
                 self.admin = fields["admin"]
-                if fields["cql"] != "off":
-                    self.store.started(self.data, self.port)
                 assert int(fields["pid"]) == self.process.pid
                 return self
         raise AssertionError(f"tallyd did not become ready:\n{self.log_tail()}")
@@ -130,15 +125,6 @@ def certificates(folder, *flags):
     """What `tally cert` makes: (ca.pem, the flags of a server that uses it)."""
     subprocess.run([str(TALLY), "cert", "--to", str(folder), *flags], check=True, capture_output=True)
     return folder / "ca.pem", ["--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")]
-
-
-def free_port():
-    """A port below those that the system gives to clients: a server that is started again finds it free."""
-    above = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", random.SystemRandom().randrange(10000, above) if above > 12000 else 0))
-            return s.getsockname()[1]
 
 
 def create_keyspace(session, name):

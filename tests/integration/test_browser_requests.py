@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from aws_api import Api
-from tally_server import TALLYD, free_port
+from ports import free_port
+from tally_server import TALLYD
 
 JSON = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "KeyspacesService.ListKeyspaces"}
 CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}

@@ -10,7 +10,8 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from control import set_clock
-from tally_server import ROOT, await_active, create_keyspace, create_table, eventually, free_port
+from ports import free_port
+from tally_server import ROOT, await_active, create_keyspace, create_table, eventually
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"

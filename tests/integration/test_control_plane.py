@@ -21,7 +21,8 @@ from botocore.exceptions import ClientError
 import stores
 from aws_api import ACCOUNT, REGION, Api, compare_with_model, key_flags, refused
 from file_faults import FaultyServer, build_library
-from tally_server import HANG, ROOT, Server, await_active, create_keyspace, eventually, free_port
+from ports import free_port
+from tally_server import HANG, ROOT, Server, await_active, create_keyspace, eventually
 
 SCHEMA = {"allColumns": [{"name": "id", "type": "int"}, {"name": "at", "type": "timestamp"}, {"name": "note", "type": "text"},
                          {"name": "tags", "type": "map<text, frozen<list<int>>>"}, {"name": "shared", "type": "text"}],

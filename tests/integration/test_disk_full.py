@@ -1,5 +1,4 @@
 """A full disk: writes get errors, reads go on, nothing that was acknowledged is lost, and a restart with room works again."""
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -9,7 +8,8 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 from cassandra.query import BatchStatement, BatchType
 
-from tally_server import TALLYD, Server, eventually, free_port, let_pass
+from ports import free_port
+from tally_server import TALLYD, Server, eventually, let_pass
 from test_linearizability import connect
 
 ROWS_MAX = 4000
@@ -199,10 +199,7 @@ def ready(server):
 
 @pytest.mark.parametrize("durability", ["fsync", "periodic"])
 def test_writes_resume_when_there_is_space_again(tmp_path, small_disk, durability):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    server = Server(small_disk, "--mode", "cassandra", "--durability", durability, "--admin-port", str(port))
+    server = Server(small_disk, "--mode", "cassandra", "--durability", durability, "--admin-port", str(free_port()))
     server.log = tmp_path / "tallyd.log"
     server.start()
     try:

@@ -12,7 +12,8 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace, eventually, free_port, let_pass
+from ports import free_port
+from tally_server import Server, await_active, create_keyspace, eventually, let_pass
 
 BIG = bytes(50_000)  # 49 units and more
 QUORUM = ConsistencyLevel.LOCAL_QUORUM

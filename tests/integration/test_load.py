@@ -8,7 +8,8 @@ import urllib.request
 
 import pytest
 
-from tally_server import OPTIMISED, TALLY, Server, eventually, free_port
+from ports import free_port
+from tally_server import OPTIMISED, TALLY, Server, eventually
 from test_hostile import OPTIONS, SUPPORTED, Raw, status
 
 IDLE, ACTIVE = 10_000, 1_000

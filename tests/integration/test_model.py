@@ -19,7 +19,8 @@ from cassandra.query import SimpleStatement
 import cql_model
 from control import set_clock, set_fault
 from page_api import ask, post
-from tally_server import TALLY, await_active, create_keyspace, create_table, free_port
+from ports import free_port
+from tally_server import TALLY, await_active, create_keyspace, create_table
 
 BEGIN = datetime(2031, 1, 1, tzinfo=timezone.utc)
 SERVER_TIME = 10 ** 16  # above every time that a statement names: those of the server's own clock

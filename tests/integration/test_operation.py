@@ -11,7 +11,8 @@ import urllib.request
 
 import pytest
 
-from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually, free_port
+from ports import free_port
+from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually
 
 
 def run(*flags, **env):

@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 import yaml
 
+from ports import free_port
 from tally_server import PRESET, ROOT, SLOWER, TALLYD
 
 PACKAGE = ROOT / "tools" / "package"
@@ -44,7 +45,7 @@ def test_the_debian_package_holds_all_and_names_what_it_needs(tmp_path):
 def test_the_dashboard_shows_metrics_that_there_are(new_server):
     shown = set(re.findall(r"tally_[a-z_]+", " ".join(t["expr"] for p in json.loads((PACKAGE / "dashboard.json").read_text())["panels"] for t in p["targets"])))
     assert len(shown) > 15
-    s = new_server("--admin-port", "19187")
+    s = new_server("--admin-port", str(free_port()))
     with urllib.request.urlopen(f"http://{s.admin}/metrics", timeout=300) as answer:
         there = set(re.findall(r"^# TYPE (\S+)", answer.read().decode(), re.M))
     assert shown <= there, shown - there
@@ -68,9 +69,10 @@ def test_the_containers_files_agree_with_the_server():
 
 def test_the_containers_health_check_asks_the_server(new_server):
     (line,) = re.findall(r"CMD (\[.*\])", (PACKAGE / "Dockerfile").read_text())
-    check = [word.replace("9180", "19188") for word in json.loads(line)]
+    port = str(free_port())
+    check = [word.replace("9180", port) for word in json.loads(line)]
     assert subprocess.run(check, capture_output=True).returncode != 0
-    new_server("--admin-port", "19188")
+    new_server("--admin-port", port)
     assert subprocess.run(check, capture_output=True).returncode == 0
 
 

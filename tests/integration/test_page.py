@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from page_api import ask, post
+from ports import free_port
 from programs import chromium, program
-from tally_server import HANG, ROOT, TALLY, Server, create_keyspace, create_table, eventually, free_port
+from tally_server import HANG, ROOT, TALLY, Server, create_keyspace, create_table, eventually
 
 PICTURES = ROOT / "build" / "page"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -9,7 +9,8 @@ import pytest
 from cassandra.auth import PlainTextAuthProvider
 
 from cqlsh_shell import Shell
-from tally_server import HANG, ROOT, TALLY, TALLYD, Server, await_active, create_keyspace, create_table, eventually, free_port
+from ports import free_port
+from tally_server import HANG, ROOT, TALLY, TALLYD, Server, await_active, create_keyspace, create_table, eventually
 
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 

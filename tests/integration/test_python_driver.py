@@ -17,6 +17,7 @@ from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatem
 from cassandra.util import Date, Duration, Time
 
 from control import release_all
+from ports import free_port
 from tally_server import await_active, create_keyspace, create_table, eventually, status_of
 
 CAPACITY = {"capacity": b""}
@@ -394,8 +395,7 @@ def execute_when_back(session, statement, parameters):
 
 def test_an_unknown_prepared_id_is_prepared_again(new_server):
     """After a restart the server knows no ids; the driver is told so and repeats its PREPARE."""
-    server = new_server("--ddl-delay", "none")
-    port = server.port
+    server = new_server("--ddl-delay", "none", "--port", str(free_port()))
     with server.cluster() as cluster:
         s = cluster.connect()
         create_keyspace(s, "again")
@@ -403,7 +403,6 @@ def test_an_unknown_prepared_id_is_prepared_again(new_server):
         insert = s.prepare("INSERT INTO again.t (k) VALUES (?)")
         s.execute(insert, (1,))
         server.stop()
-        server.flags = ("--ddl-delay", "none", "--port", str(port))
         server.start()
         execute_when_back(s, insert, (2,))
         assert {r.k for r in s.execute("SELECT k FROM again.t")} == {1, 2}

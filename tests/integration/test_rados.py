@@ -13,7 +13,8 @@ from cassandra.query import BatchStatement, BatchType, SimpleStatement
 import page_api
 import test_model
 from ceph_cluster import ceph_do
-from tally_server import TALLYD, Server, create_keyspace, eventually, free_port
+from ports import free_port
+from tally_server import TALLYD, Server, create_keyspace, eventually
 
 
 @pytest.fixture(scope="module")

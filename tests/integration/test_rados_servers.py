@@ -8,7 +8,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.policies import HostStateListener, RoundRobinPolicy, TokenAwarePolicy, WhiteListRoundRobinPolicy
 
 import page_api
-from tally_server import HANG, Server, create_keyspace, eventually, free_port, status_of
+from ports import free_port
+from tally_server import HANG, Server, create_keyspace, eventually, status_of
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 

@@ -10,7 +10,8 @@ import pytest
 from cassandra.query import SimpleStatement
 
 from control import set_clock
-from tally_server import Server, create_keyspace, free_port
+from ports import free_port
+from tally_server import Server, create_keyspace
 
 SEED, ROUNDS, PARTITIONS, ROWS = 13, 260, 3, 6
 TABLES = {"t": "(p int, c int, s text static, v text, w int, m map<int, text>, PRIMARY KEY (p, c)) WITH gc_grace_seconds = 100",

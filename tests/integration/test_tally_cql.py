@@ -10,7 +10,8 @@ import pytest
 
 import stores
 from cqlsh_shell import MORE, Shell
-from tally_server import HANG, TALLY, Server, certificates, create_keyspace, eventually, free_port
+from ports import free_port
+from tally_server import HANG, TALLY, Server, certificates, create_keyspace, eventually
 
 SCHEMA = """
 CREATE KEYSPACE IF NOT EXISTS shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};

@@ -13,7 +13,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 
 from cqlsh_shell import Shell
-from tally_server import ROOT, TALLY, Server, certificates, create_keyspace, create_table, eventually, free_port
+from ports import free_port
+from tally_server import ROOT, TALLY, Server, certificates, create_keyspace, create_table, eventually
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.protocol import OverloadedErrorMessage, ServerError
 
-from tally_server import HANG, eventually, free_port
+from ports import free_port
+from tally_server import HANG, eventually
 
 ROWS, ROWS_OF_A_BATCH = 40_000, 200
 SLOW_SCAN = "SELECT p FROM w.big WHERE v = 'nowhere' ALLOW FILTERING"

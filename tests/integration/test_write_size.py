@@ -14,8 +14,8 @@ from cassandra import InvalidRequest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
+from ports import free_port
 from tally_server import Server, await_active, create_keyspace, create_table
-from test_limits import free_port
 from test_metering import charge
 
 KIB = 1024

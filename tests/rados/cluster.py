@@ -18,12 +18,14 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import uuid
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "integration"))
+from ports import free_port  # noqa: E402
 
 PACKAGES = ["ceph-mon", "ceph-osd", "ceph-common", "librados-dev", "python3-rados"]
 POOL = "tally"
@@ -91,17 +93,6 @@ def install():
     subprocess.run([*as_root, "apt-get", "update", "-qq"], check=True)
     subprocess.run([*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends", *wanted],
                    check=True, stdout=subprocess.DEVNULL)
-
-
-def free_ports(n):
-    """Ports that nobody listens on. They stay bound together until all are known, so that they differ."""
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def wait_for(what, condition):
@@ -217,7 +208,7 @@ class Cluster:
         for part in ("run", "log", "crash"):
             (self.folder / part).mkdir(parents=True)
         fsid = str(uuid.uuid4())
-        port_v1, port_v2 = free_ports(2)
+        port_v1, port_v2 = free_port(), free_port()
         # An OSD without others that is stopped for longer than its read lease (0.8 of the grace) answers nothing ever after (Ceph 16.2).
         heartbeat_s, grace_s = (1, 4) if osds > 1 else (6, 60)
         self.conf.write_text(CONF.format(fsid=fsid, folder=self.folder, store=store, port_v1=port_v1, port_v2=port_v2,
