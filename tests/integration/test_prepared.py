@@ -125,7 +125,8 @@ def described(monkeypatch):
 
     def recv(self, f, user_type_map):
         receive(self, f, user_type_map)
-        seen.append(self.column_metadata is not None)
+        if not self.column_metadata or self.column_metadata[0][0] == "prep":  # what the driver itself asks for comes with columns of other keyspaces
+            seen.append(self.column_metadata is not None)
 
     def write_skipping(self, f, protocol_version):
         params = io.BytesIO()
@@ -139,7 +140,8 @@ def described(monkeypatch):
     def look(session, prepared):
         del seen[:]
         session.execute(prepared)
-        return seen == [True]
+        (described,) = seen
+        return described
 
     return look
 
