@@ -57,6 +57,9 @@ struct eng_test_faults {
 struct eng_rados {
     const char *conf, *pool; /* path of ceph.conf; the pool's name */
     uint64_t split_keys;     /* a shard with more keys splits; 0: the default */
+    /* Names this engine to the others, in eng_peer_died: a random number, another one each time. 0: they
+     * will not be told of its death */
+    uint32_t incarnation;
 };
 
 struct eng_options {
@@ -189,9 +192,9 @@ bool eng_failed(const struct eng *eng);
 /* Whether writes are taken; if not, the reason goes to why. Any thread; may write a few bytes to
  * find out. Of a remote store: whether it answers, without waiting for it. */
 bool eng_ready(struct eng *eng, char *why, size_t size);
-/* Another engine on the store has died, or may have: soon this one completes the batches that it has left unfinished.
- * Waits for nothing. Any thread. */
-void eng_peer_died(struct eng *eng);
+/* Another engine on the store, which was opened with this incarnation, has died, or may have: soon this one completes
+ * the batches that it has left unfinished. Waits for nothing. Any thread. */
+void eng_peer_died(struct eng *eng, uint32_t incarnation);
 
 /* ---- write timestamps ---- */
 

@@ -196,7 +196,7 @@ struct store_ops {
      * does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
     /* Does what eng_peer_died promises. */
-    void (*peer_died)(struct store *s);
+    void (*peer_died)(struct store *s, uint32_t incarnation);
     /* The value of a statistic that the store counts itself; 0 of any other. */
     uint64_t (*stat)(const struct store *s, enum eng_stat stat);
     /* Does what eng_store_figures promises. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/random.h"
 
 static const char prefix[] = "membership/", lease_key[] = "membership/lease", of_prefix[] = "membership/of/";
 enum { KEY_SIZE = sizeof(of_prefix) + 2 * MEMBER_ID, ROUND_US = 1000000, TRIES = 3 };
@@ -107,6 +106,10 @@ static void make_list(struct membership *m) {
 
 /* ---- this server's record ---- */
 
+static void tell_died(struct membership *m, const uint8_t incarnation[MEMBER_ID]) {
+    if (m->hooks.died) m->hooks.died(m->hooks.arg, incarnation);
+}
+
 static void key_of(const uint8_t host_id[MEMBER_ID], char out[KEY_SIZE]) {
     static const char digits[] = "0123456789abcdef";
     memcpy(out, of_prefix, sizeof(of_prefix));
@@ -144,8 +147,10 @@ static int write_record(struct membership *m, struct err *e) {
     int rc = buf_failed(&record) ? err_nomem(e) : eng_meta_write(m->eng, atomic_load(&m->holds) ? 2 : 1, changes, e);
     if (rc == 0) {
         struct member before;
-        if (!m->joined && m->found.n && member_decode(found, &before))
+        if (!m->joined && m->found.n && member_decode(found, &before)) {
             memcpy(m->replaced, before.incarnation, MEMBER_ID);
+            tell_died(m, m->replaced);
+        }
         atomic_store(&m->renewed_us, began_us);
         m->joined = true;
         m->stale = m->overwritten = false;
@@ -254,6 +259,7 @@ static int take_record(void *arg, struct slice key, struct slice value, struct e
     o->moved = true;
     o->altered = o->altered || !member_same_but_beat(buf_slice(&o->record), value);
     o->restarted = o->record.n && memcmp(found.incarnation, o->member.incarnation, MEMBER_ID) != 0;
+    if (o->restarted && o->live) tell_died(m, o->member.incarnation);
     o->member = found;
     return take_copy(&o->record, value, e);
 }
@@ -316,7 +322,10 @@ static void report(struct membership *m) {
     for (struct observed **at = &m->others, *o; (o = *at);) {
         if (!o->is_told) tell(m, MEMBER_NEW, o);
         if (o->live && (!o->told_live || o->restarted)) tell(m, MEMBER_UP, o);
-        if (!o->live && o->told_live) tell(m, MEMBER_DOWN, o);
+        if (!o->live && o->told_live) {
+            tell_died(m, o->member.incarnation);
+            tell(m, MEMBER_DOWN, o);
+        }
         o->is_told = true;
         o->told_live = o->live;
         o->restarted = false;
@@ -391,7 +400,7 @@ struct membership *membership_open(const struct membership_options *o, struct er
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->wakes, NULL);
     atomic_store(&m->renewed_us, INT64_MIN / 2);
-    int rc = random_uuid(m->self.incarnation, e) || run_round(m, false, e) ? -1 : 0;
+    int rc = run_round(m, false, e) ? -1 : 0;
     if (rc == 0 && m->list) return m;
     if (rc == 0) err_nomem(e);
     membership_free(m);

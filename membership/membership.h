@@ -49,7 +49,7 @@ struct membership;
 struct membership_options {
     struct eng *eng;
     struct clock *clock; /* its machine's time */
-    struct member self;  /* incarnation and beat are set here */
+    struct member self;  /* beat is set here */
 };
 
 /* The live servers at one moment, this one among them, in the order of their host ids. */
@@ -70,6 +70,9 @@ struct membership_hooks {
     /* Called after membership_list gives the new state; not for this server. It may take its time,
      * but at most a second. */
     void (*event)(void *arg, enum member_event event, const struct member *m);
+    /* Called when a run of a server has ended, or this server takes it for dead: another server's, or the one of
+     * this server before. May be called while records are read, so it waits for nothing. */
+    void (*died)(void *arg, const uint8_t incarnation[MEMBER_ID]);
     /* Called once: another server runs with this one's address, and this one is to stop (L3). */
     void (*doubled)(void *arg);
     /* The version of the schema that this server has, once a round. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "native_protocol/audit.h"
 #include "server/data_dir.h"
 #include "system_schema/system_tables/trace_store.h"
@@ -18,7 +19,8 @@ static int refuse_move(void *arg, struct slice key, struct slice value, struct e
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct eng_options o = {.rados = s->store == STORE_RADOS ? &s->rados : NULL,
+    struct eng_rados rados = s->rados;
+    struct eng_options o = {.rados = s->store == STORE_RADOS ? &rados : NULL,
                             .data_dir = s->data_dir,
                             .durability = s->durability,
                             .cut_damage = s->cut_damage,
@@ -32,6 +34,8 @@ static int open_engine(struct instance *in, struct err *e) {
         in->lock_fd = data_dir_open(s->data_dir, e);
         if (in->lock_fd < 0) return -1;
     }
+    if (random_uuid(in->incarnation, e)) return -1;
+    rados.incarnation = load_u32(in->incarnation);
     in->eng = eng_open(&o, e);
     return in->eng ? eng_meta_scan(in->eng, slice_str(ENG_MOVE_RECORDS), refuse_move, NULL, e) : -1;
 }
@@ -53,6 +57,7 @@ static int open_membership(struct instance *in, struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if ((size_t)snprintf(texts[i].to, texts[i].size, "%s", texts[i].from) >= texts[i].size)
             return err_set(e, ERR_CONFIG, "--%s is too long for servers that share a store", texts[i].what);
+    memcpy(o.self.incarnation, in->incarnation, MEMBER_ID);
     member_set_host_id(&o.self, s->node.cluster_name);
     in->membership = membership_open(&o, e);
     return in->membership ? 0 : -1;
@@ -64,9 +69,11 @@ static void tell_member(void *arg, enum member_event event, const struct member 
                                         [MEMBER_DOWN] = "is down",
                                         [MEMBER_REMOVED] = "is removed"};
     log_info("the server %s:%u on the store %s", m->address, m->port ? m->port : m->tls_port, words[event]);
-    /* One that is up was dead, or was started anew. */
-    if (event == MEMBER_DOWN || event == MEMBER_UP) eng_peer_died(((struct instance *)arg)->eng);
     np_front_tell_member(((struct instance *)arg)->front, event, m);
+}
+
+static void tell_died(void *arg, const uint8_t incarnation[MEMBER_ID]) {
+    eng_peer_died(((struct instance *)arg)->eng, load_u32(incarnation));
 }
 
 static void tell_schema(void *arg, uint8_t version[MEMBER_ID]) {
@@ -86,10 +93,9 @@ static void stop_doubled(void *arg) {
 
 static int join_membership(struct instance *in, struct err *e) {
     const struct membership_hooks hooks = {
-        .event = tell_member, .doubled = stop_doubled, .schema = tell_schema, .arg = in};
+        .event = tell_member, .died = tell_died, .doubled = stop_doubled, .schema = tell_schema, .arg = in};
     if (!in->membership) return 0;
     if (membership_join(in->membership, &hooks, e) || membership_start(in->membership, e)) return -1;
-    eng_peer_died(in->eng); /* an earlier run of this server has died, and perhaps another one that no server saw */
     in->schema_listener = (struct catalog_listener){.changed = schema_changed, .arg = in};
     catalog_on_change(in->catalog, &in->schema_listener);
     return 0;

@@ -26,6 +26,7 @@ struct instance {
     int lock_fd;
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
+    uint8_t incarnation[MEMBER_ID]; /* of this run, among the servers on the store */
     struct membership *membership; /* of the servers on the store; NULL: there is one server */
     struct catalog_listener schema_listener; /* of the membership */
     atomic_bool doubled; /* another server on the store has this one's address, and this one stops */

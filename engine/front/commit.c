@@ -290,8 +290,8 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
     return eng->durability == ENG_FSYNC ? engi_commit_wait(eng, seq, e) : engi_commit_check(eng, e);
 }
 
-void eng_peer_died(struct eng *eng) {
-    if (eng->store.ops->peer_died) eng->store.ops->peer_died(&eng->store);
+void eng_peer_died(struct eng *eng, uint32_t incarnation) {
+    if (eng->store.ops->peer_died) eng->store.ops->peer_died(&eng->store, incarnation);
 }
 
 bool eng_ready(struct eng *eng, char *why, size_t size) {

@@ -7,7 +7,8 @@
 static int open_store(struct eng *eng, const struct eng_options *o, struct err *e) {
     if (o->rados) {
         struct rados_options options = {.pool = {.conf = o->rados->conf, .pool = o->rados->pool},
-                                        .split_keys = o->rados->split_keys};
+                                        .split_keys = o->rados->split_keys,
+                                        .incarnation = o->rados->incarnation};
         return rados_store_init(&eng->store, &options, e);
     }
     if (o->beside) return several_share(&eng->store, &o->beside->store, o->faults, e);

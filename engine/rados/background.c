@@ -21,11 +21,13 @@ static void run_split(struct rados *s, struct shard *sh) {
     atomic_store(&sh->will_split, false);
 }
 
-static void replay(struct rados *s, int64_t age_us) {
+/* died: the incarnation of a server; 0: none */
+static void replay(struct rados *s, uint32_t died) {
     struct err e = {0};
     size_t n;
-    if (batchlog_replay(s, age_us, &n, &e) < 0) log_warn("the log of batches was not applied: %s", e.text);
-    else if (n) log_info("%zu batches were applied that another server had left", n);
+    if (batchlog_replay(s, died, REPLAY_AGE_US, &n, &e) < 0) log_warn("the log of batches was not applied: %s", e.text);
+    else if (n && died) log_info("%zu batches were applied that a server has left that died", n);
+    else if (n) log_info("%zu batches were applied that have stayed in the log", n);
 }
 
 static void run_job(struct rados *s, struct rados_job *job) {
@@ -37,7 +39,7 @@ static void run_job(struct rados *s, struct rados_job *job) {
             log_warn("a row's operands were not folded: %s", e.text);
         break;
     case RADOS_FORGET: table_forget(s, job->table); break;
-    case RADOS_REPLAY: replay(s, BATCHLOG_ANY_AGE); break;
+    case RADOS_REPLAY: replay(s, job->died); break;
     }
     free(job);
 }
@@ -48,7 +50,7 @@ static void *work(void *arg) {
     for (struct rados_job *job; jobs_take(s, REPLAY_EVERY_US, &job);) {
         if (job) run_job(s, job);
         if (clock_machine_us(&clock_real) < due) continue;
-        replay(s, REPLAY_AGE_US);
+        replay(s, 0);
         due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
     }
     return NULL;

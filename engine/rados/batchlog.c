@@ -4,13 +4,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/write.h"
 
 #define OBJECT "batches"
-enum { RANDOM_DIGITS = 6, CHUNK = 16 << 10 };
+enum { NUMBER_DIGITS = 6, COUNTS = 1 << 15, CHUNK = 16 << 10 };
+_Static_assert(((uint64_t)UINT32_MAX + 1) * COUNTS <= OMAP_WRITERS, "a number has its digits");
 
 /* ---- changes by partition ---- */
 
@@ -71,12 +71,20 @@ static bool spans_partitions(const struct eng_batch *b) {
 
 /* ---- the log ---- */
 
-static int log_key(struct buf *key, struct err *e) {
-    uint64_t number;
-    if (random_bytes(&number, sizeof(number), e) < 0) return -1;
+static uint64_t time_of(struct slice key) { return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)); }
+
+/* In records of older versions it may be larger than any incarnation. */
+static uint64_t incarnation_of(struct slice key) {
+    return omap_number_read(slice_of(key.p + OMAP_SEQUENCE_DIGITS, NUMBER_DIGITS)) / COUNTS;
+}
+
+static int log_key(struct rados *s, struct buf *key, struct err *e) {
+    uint64_t count = atomic_fetch_add(&s->n_logged, 1) % COUNTS;
     omap_key_number(key, (uint64_t)clock_wall_us(&clock_real), OMAP_SEQUENCE_DIGITS);
-    omap_key_number(key, number % OMAP_WRITERS, RANDOM_DIGITS);
-    return buf_failed(key) ? err_nomem(e) : 0;
+    omap_key_number(key, s->o.incarnation * (uint64_t)COUNTS + count, NUMBER_DIGITS);
+    if (buf_failed(key)) return err_nomem(e);
+    assert(incarnation_of(buf_slice(key)) == s->o.incarnation); /* Q24 */
+    return 0;
 }
 
 static int log_batch(struct rados *s, const struct eng_batch *b, struct slice key, struct err *e) {
@@ -160,7 +168,7 @@ int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
     for (size_t i = 0; i < b->n; i++) logged = logged && !b->changes[i].conditional;
     buf_init(&key, 0);
     arena_init(&a, CHUNK, 0);
-    int rc = logged ? log_key(&key, e) : 0;
+    int rc = logged ? log_key(s, &key, e) : 0;
     if (rc == 0 && logged) rc = log_batch(s, b, buf_slice(&key), e);
     if (rc == 0) rc = write_batch(s, b, &a, e);
     /* A batch that stays in the log is applied once more later. */
@@ -202,21 +210,30 @@ static int replay(struct rados *s, struct slice logged, struct arena *a, struct 
 /* Whether the server that logged the record has told its client of the outcome, or has died. */
 static bool is_settled(struct slice key) {
     uint64_t settled = (uint64_t)(clock_wall_us(&clock_real) - BATCHLOG_AGE_S * (int64_t)1000000);
-    return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)) <= settled;
+    return time_of(key) <= settled;
 }
 
-/* Applies the batches that are old enough, until the time at which what was read is too old (Q23). One
- * that cannot be applied stays, and holds up no other; one that can never be is removed when it is
+/* The records that a replay applies. */
+struct due {
+    uint32_t died;  /* the incarnation of a server; 0: none */
+    uint64_t until; /* records are old that have this time or an earlier one */
+};
+
+static bool is_due(const struct due *due, struct slice key) {
+    if (key.n != OMAP_SEQUENCE_DIGITS + NUMBER_DIGITS) return false;
+    return time_of(key) <= due->until || (due->died && incarnation_of(key) == due->died);
+}
+
+/* Applies the batches that are due, until the time at which what was read is too old (Q23). One that
+ * cannot be applied stays, and holds up no other; one that can never be is removed when it is
  * settled. */
-static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t until, int64_t end_us, struct arena *a,
-                      size_t *n, struct err *e) {
+static int replay_due(struct rados *s, const struct omap_pairs *pairs, const struct due *due, int64_t end_us,
+                      struct arena *a, size_t *n, struct err *e) {
     int rc = 0;
     for (size_t i = 0; i < pairs->n && clock_machine_us(&clock_real) < end_us; i++) {
         const struct omap_pair *p = &pairs->items[i];
         struct err why = {0};
-        if (p->key.n != OMAP_SEQUENCE_DIGITS + RANDOM_DIGITS ||
-            omap_number_read(slice_of(p->key.p, OMAP_SEQUENCE_DIGITS)) > until)
-            continue;
+        if (!is_due(due, p->key)) continue;
         if (replay(s, p->value, a, &why) == 0) {
             *n += unlog(s, p->key) == 0;
             continue;
@@ -229,11 +246,11 @@ static int replay_old(struct rados *s, const struct omap_pairs *pairs, uint64_t 
     return rc;
 }
 
-int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
+int batchlog_replay(struct rados *s, uint32_t died, int64_t age_us, size_t *n, struct err *e) {
     struct omap_read r = {.pool = &s->pool};
     struct omap_pairs pairs = {0};
     struct arena a;
-    uint64_t until = (uint64_t)(clock_wall_us(&clock_real) - age_us);
+    const struct due due = {.died = died, .until = (uint64_t)(clock_wall_us(&clock_real) - age_us)};
     int64_t end_us = clock_machine_us(&clock_real) + BATCHLOG_REPLAY_S * 1000000ll;
     *n = 0;
     arena_init(&a, CHUNK, 0);
@@ -242,7 +259,7 @@ int batchlog_replay(struct rados *s, int64_t age_us, size_t *n, struct err *e) {
     if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
     omap_read_fini(&r);
     if (rc < 0 && rc != -ENOENT) rc = pool_error(e, rc, POOL_READS, OBJECT);
-    else rc = replay_old(s, &pairs, until, end_us, &a, n, e);
+    else rc = replay_due(s, &pairs, &due, end_us, &a, n, e);
     omap_pairs_fini(&pairs);
     arena_fini(&a);
     return rc;
@@ -259,7 +276,7 @@ int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) {
     if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
     omap_read_fini(&r);
     if (rc == 0 && pairs.n && pairs.items[0].key.n >= OMAP_SEQUENCE_DIGITS)
-        *us = (int64_t)omap_number_read(slice_of(pairs.items[0].key.p, OMAP_SEQUENCE_DIGITS));
+        *us = (int64_t)time_of(pairs.items[0].key);
     omap_pairs_fini(&pairs);
     arena_fini(&a);
     return rc < 0 && rc != -ENOENT ? pool_error(e, rc, POOL_READS, OBJECT) : 0;

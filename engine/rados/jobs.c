@@ -43,12 +43,12 @@ void jobs_add_fold(struct rados *s, struct slice record_key) {
 }
 
 /* Without memory for the job the batches are applied when they are older. */
-void jobs_add_replay(struct rados *s) {
+void jobs_add_replay(struct rados *s, uint32_t died) {
     struct rados_job *job = malloc(sizeof(*job)), *other;
     if (!job) return;
-    *job = (struct rados_job){.kind = RADOS_REPLAY};
+    *job = (struct rados_job){.kind = RADOS_REPLAY, .died = died};
     pthread_mutex_lock(&s->lock);
-    for (other = s->jobs; other && other->kind != RADOS_REPLAY;) other = other->next;
+    for (other = s->jobs; other && (other->kind != RADOS_REPLAY || other->died != died);) other = other->next;
     if (!other) queue_job(s, job);
     pthread_mutex_unlock(&s->lock);
     if (other) free(job);

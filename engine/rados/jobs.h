@@ -9,6 +9,7 @@ struct rados_job {
     enum rados_job_kind { RADOS_SPLIT, RADOS_FOLD, RADOS_FORGET, RADOS_REPLAY } kind;
     struct shard *shard; /* to split */
     uint32_t table;      /* to forget */
+    uint32_t died;       /* the incarnation of a server, whose batches are to be applied */
     size_t n;
     uint8_t key[]; /* of the record to fold */
 };
@@ -19,8 +20,8 @@ void jobs_fini(struct rados *s); /* drops what is queued: others may do it again
 void jobs_add_split(struct rados *s, struct shard *sh);
 /* Queues the fold of a record. */
 void jobs_add_fold(struct rados *s, struct slice record_key);
-/* Queues a replay of the whole log of batches, unless one is queued already. */
-void jobs_add_replay(struct rados *s);
+/* Queues a replay of the batches of a server that has died, unless one is queued already. */
+void jobs_add_replay(struct rados *s, uint32_t died);
 /* Queues the end of what is in memory of a table. */
 void jobs_add_forget(struct rados *s, uint32_t table);
 /* The next job, which the caller frees; NULL: none came in time. False: jobs_end was called. */

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "engine/rados/background.h"
 #include "engine/rados/open.h"
 
@@ -16,6 +17,8 @@ struct rados *rados_open(const struct rados_options *o, struct err *e) {
         err_nomem(e);
         goto free_store;
     }
+    while (!s->o.incarnation)
+        if (random_bytes(&s->o.incarnation, sizeof(s->o.incarnation), e) < 0) goto fini_shards;
     if (pool_open(&s->pool, &s->o.pool, e) < 0) goto fini_shards;
     if (background_start(s, e) == 0) return s;
     pool_close(&s->pool);

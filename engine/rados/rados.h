@@ -19,6 +19,7 @@ struct rados_options {
     struct pool_options pool;
     rados_merge_fn merge;
     uint64_t split_keys, split_bytes, max_keys, max_bytes; /* 0: those above */
+    uint32_t incarnation; /* names the store in the log of batches; 0: a number that no other store has */
 };
 
 struct rados_job; /* of the background thread */
@@ -36,5 +37,6 @@ struct rados {
     bool ends;
     pthread_mutex_t drop_lock; /* held while a table is dropped or forgotten */
     struct named_watch *watch; /* NULL: none */
+    _Atomic uint32_t n_logged; /* batches */
     _Atomic uint64_t n_operations, n_groups, n_splits, n_folds, n_moves; /* written, since it was opened */
 };

@@ -140,7 +140,7 @@ static bool ailing(struct store *s, char *why, size_t size) {
     return true;
 }
 
-static void peer_died(struct store *s) { jobs_add_replay(rados_of(s)); }
+static void peer_died(struct store *s, uint32_t incarnation) { jobs_add_replay(rados_of(s), incarnation); }
 
 static const struct store_ops rados_ops = {
     .offers = STORE_REMOTE,

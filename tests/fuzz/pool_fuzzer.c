@@ -144,7 +144,7 @@ static void work_behind(struct eng *eng) {
     size_t n;
     buf_init(&key, 0);
     engi_key_row(&key, &part, ENG_ROW, slice_str("a"));
-    if (batchlog_oldest(s, &oldest, &e) || batchlog_replay(s, 0, &n, &e)) assert(e.text[0]);
+    if (batchlog_oldest(s, &oldest, &e) || batchlog_replay(s, 1, 0, &n, &e)) assert(e.text[0]);
     if (read_fold(s, buf_slice(&key), &e)) assert(e.text[0]);
     if (!root || move_relieve(s, root) < 0 || table_size(s, TABLE, &keys, &bytes, &e)) keys = 0;
     eng_table_set(eng, TABLE, 0);

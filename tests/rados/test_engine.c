@@ -63,11 +63,11 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
-    assert_int_equal(batchlog_replay(r, 3600 * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(batchlog_replay(r, 0, 3600 * 1000000ll, &n, &p->e), 0);
     assert_int_equal(n, 0);
-    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), 0);
+    assert_int_equal(batchlog_replay(r, 0, -1000000, &n, &p->e), 0);
     assert_int_equal(n, 1);
-    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), 0);
+    assert_int_equal(batchlog_replay(r, 0, -1000000, &n, &p->e), 0);
     assert_int_equal(n, 0);
     pair_compare_table(p);
 }
@@ -87,7 +87,8 @@ static void date_log(struct pair *p, int64_t seconds) {
     assert_int_equal(omap_read_take(&read, 0, &a, &pairs), 0);
     assert_int_equal(pairs.n, 1);
     omap_key_number(&key, (uint64_t)(clock_wall_us(&clock_real) + seconds * 1000000), OMAP_SEQUENCE_DIGITS);
-    omap_key_number(&key, 1, 6);
+    struct slice old = pairs.items[0].key;
+    buf_put_slice(&key, slice_of(old.p + OMAP_SEQUENCE_DIGITS, old.n - OMAP_SEQUENCE_DIGITS));
     omap_write_set(&w, buf_slice(&key), pairs.items[0].value);
     omap_write_remove(&w, pairs.items[0].key);
     assert_int_equal(omap_write_run(&w, &r->pool, "batches"), 0);
@@ -112,12 +113,31 @@ static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void *
     assert_int_equal(table_drop(r, pair_part(p, 0).table, &p->e), 0);
     for (int settled = 0; settled < 2; settled++) {
         date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800);
-        assert_int_equal(batchlog_replay(r, BATCHLOG_ANY_AGE, &n, &p->e), -1);
+        assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, 0, &n, &p->e), -1);
         assert_int_equal(p->e.code, ERR_INVALID);
         err_clear(&p->e);
         assert_int_equal(batchlog_oldest(r, &oldest_us, &p->e), 0);
         assert_int_equal(oldest_us == INT64_MAX, settled);
     }
+}
+
+/* A death tells nothing of the batches of other servers, nor of those whose server an older version did not name. */
+static void test_a_batch_of_a_living_server_waits_for_its_age(void **state) {
+    struct pair *p = *state;
+    struct rados *r = pair_store(p->other);
+    struct statement s[2];
+    size_t n;
+    for (int i = 0; i < 2; i++) do
+            pair_draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    pair_commit(p, p->local, s, 2, true);
+    pair_leave_in_log(p, s);
+    assert_int_not_equal(r->o.incarnation, pair_store(p->rados)->o.incarnation);
+    assert_int_equal(batchlog_replay(r, r->o.incarnation, 3600 * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, 3600 * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(n, 1);
+    pair_compare_table(p);
 }
 
 /* The one that is told that a server has died applies the batch that it has left. */
@@ -131,7 +151,7 @@ static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) 
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
     date_log(p, 1800); /* not old enough to be applied for its age */
-    eng_peer_died(p->other);
+    eng_peer_died(p->other, pair_store(p->rados)->o.incarnation);
     while (oldest_us < INT64_MAX) { /* a hang is the failure */
         assert_int_equal(batchlog_oldest(pair_store(p->other), &oldest_us, &p->e), 0);
         sched_yield();
@@ -157,7 +177,7 @@ static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
-    assert_int_equal(batchlog_replay(r, -1000000, &n, &p->e), -1);
+    assert_int_equal(batchlog_replay(r, 0, -1000000, &n, &p->e), -1);
     assert_non_null(strstr(p->e.text, "damaged"));
     assert_int_equal(n, 1);
     err_clear(&p->e);
@@ -481,6 +501,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_until_it_is_settled, setup,
                                         pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_of_a_living_server_waits_for_its_age, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup,

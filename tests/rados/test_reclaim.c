@@ -137,7 +137,7 @@ static void test_tombstones_stay_while_an_older_batch_is_in_the_log(void **state
     p->now += GC_GRACE + 100;
     pair_reclaim(p, p->rados);
     assert_int_equal(pair_keys(p), PARTITIONS);
-    assert_int_equal(batchlog_replay(pair_store(p->other), -1000000, &n, &p->e), 0);
+    assert_int_equal(batchlog_replay(pair_store(p->other), 0, -1000000, &n, &p->e), 0);
     assert_int_equal(n, 1);
     compare_all(p);
     for (int i = 0; i < 2; i++) pair_reclaim(p, p->rados);

@@ -10,7 +10,9 @@ static int ignore_record(void *arg, struct slice name, struct slice value, struc
 }
 
 static void join(struct eng *eng) {
-    struct membership_options o = {.eng = eng, .clock = &clock_real, .self = {.address = "127.0.0.1", .port = 9042}};
+    struct membership_options o = {.eng = eng,
+                                   .clock = &clock_real,
+                                   .self = {.incarnation = {1}, .address = "127.0.0.1", .port = 9042}};
     const struct membership_hooks none = {0};
     struct err e = {0};
     member_set_host_id(&o.self, "test");

@@ -17,7 +17,9 @@ struct machine {
     int64_t us;
     struct eng *eng;
     struct membership *membership; /* NULL: down */
+    int n_runs;                    /* it had so far */
     char events[TEXT];             /* "NEW 2 UP 2 " */
+    char died[TEXT];               /* "2.1 ": the first run of machine 2 */
     uint8_t schema;
     void (*looks)(struct machine *m); /* called whenever it looks at its clock; NULL: nothing is */
     struct machine *other;            /* for looks */
@@ -44,6 +46,12 @@ static void note_event(void *arg, enum member_event event, const struct member *
     snprintf(on->events + n, sizeof(on->events) - n, "%s %c ", names[event], m->address[strlen(m->address) - 1]);
 }
 
+static void note_died(void *arg, const uint8_t incarnation[MEMBER_ID]) {
+    struct machine *on = arg;
+    size_t n = strlen(on->died);
+    snprintf(on->died + n, sizeof(on->died) - n, "%d.%d ", incarnation[0], incarnation[1]);
+}
+
 static void tell_schema(void *arg, uint8_t version[MEMBER_ID]) {
     memset(version, ((const struct machine *)arg)->schema, MEMBER_ID);
 }
@@ -53,6 +61,8 @@ static void note_doubled(void *arg) { ((struct machine *)arg)->n_doubled++; }
 static void open_at(struct world *w, int i, int address) {
     struct machine *at = &w->machines[i];
     struct membership_options o = {.eng = at->eng, .clock = &at->clock, .self = {.port = 9042, .started_s = i}};
+    o.self.incarnation[0] = (uint8_t)i;
+    o.self.incarnation[1] = (uint8_t)++at->n_runs;
     snprintf(o.self.address, sizeof(o.self.address), "127.0.0.%d", address);
     snprintf(o.self.datacenter, sizeof(o.self.datacenter), "dc1");
     member_set_host_id(&o.self, "test");
@@ -65,7 +75,7 @@ static void open_server(struct world *w, int i) { open_at(w, i, i); }
 static void start_at(struct world *w, int i, int address) {
     struct machine *at = &w->machines[i];
     const struct membership_hooks hooks = {
-        .event = note_event, .doubled = note_doubled, .schema = tell_schema, .arg = at};
+        .event = note_event, .died = note_died, .doubled = note_doubled, .schema = tell_schema, .arg = at};
     open_at(w, i, address);
     assert_int_equal(membership_join(at->membership, &hooks, &w->e), 0);
     at->events[0] = 0;
@@ -108,6 +118,11 @@ static int live_at(struct world *w, int i) {
 static void assert_events(struct world *w, int i, const char *expected) {
     assert_string_equal(w->machines[i].events, expected);
     w->machines[i].events[0] = 0;
+}
+
+static void assert_died(struct world *w, int i, const char *expected) {
+    assert_string_equal(w->machines[i].died, expected);
+    w->machines[i].died[0] = 0;
 }
 
 static int set_up(void **state) {
@@ -233,6 +248,37 @@ static void test_a_dead_server_that_comes_back_is_up_again(void **state) {
     start(w, 2); /* before it was missed */
     go(w, 1);
     assert_events(w, 1, "UP 2 ");
+}
+
+/* Also of one that was started anew before the others took it for dead, and of one that nobody saw die. */
+static void test_each_run_that_ends_is_told_of(void **state) {
+    struct world *w = *state;
+    start(w, 1);
+    start(w, 2);
+    go(w, 1);
+    assert_died(w, 1, "");
+    kill_server(w, 2);
+    start(w, 2);
+    assert_died(w, 2, "2.1 ");
+    go(w, 1);
+    assert_died(w, 1, "2.1 ");
+    kill_server(w, 2);
+    go(w, 10);
+    assert_died(w, 1, "2.2 ");
+    start(w, 2);
+    assert_died(w, 2, "2.2 ");
+    go(w, 1);
+    stop_server(w, 2);
+    go(w, 1);
+    assert_died(w, 1, "2.3 ");
+    start(w, 2);
+    go(w, 1);
+    kill_server(w, 1);
+    kill_server(w, 2);
+    start(w, 1);
+    assert_died(w, 1, "1.1 ");
+    go(w, 10);
+    assert_died(w, 1, "2.4 ");
 }
 
 /* A process that was stopped for a while finds the records of the others as they have become. */
@@ -474,6 +520,7 @@ int main(void) {
         TEST(test_a_server_that_renews_its_record_lives_for_ever),
         TEST(test_a_killed_server_is_dead_after_its_time_and_removed_after_a_longer_one),
         TEST(test_a_dead_server_that_comes_back_is_up_again),
+        TEST(test_each_run_that_ends_is_told_of),
         TEST(test_an_observer_that_was_stopped_declares_nobody_dead),
         TEST(test_a_server_that_was_removed_comes_back),
         TEST(test_a_server_is_known_when_it_has_joined),
