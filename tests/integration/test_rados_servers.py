@@ -1,25 +1,28 @@
 """Servers on one pool of a Ceph cluster know of one another: drivers discover them, follow their failures, and log in at each of them."""
+import itertools
 import re
 
 import pytest
-from cassandra import AuthenticationFailed, ConsistencyLevel, Unauthorized
+from cassandra import AuthenticationFailed, ConsistencyLevel, ReadTimeout, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.policies import HostStateListener, RoundRobinPolicy, TokenAwarePolicy, WhiteListRoundRobinPolicy
 
 import page_api
+from ceph_cluster import ceph_do, cluster_in, objects_in, osd_of
 from ports import free_port
 from tally_server import HANG, Server, create_keyspace, eventually, status_of
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+DEATH = "a server has left that died"  # why a server has applied a batch of the log
 
 
 class Cloud:
     """Servers on the addresses, all on one port, as those of a real cluster."""
 
-    def __init__(self, ceph, folder, *flags):
+    def __init__(self, ceph, folder, *flags, pool="tally"):
         self.port = free_port()
-        store = ["--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", "tally", "--port", str(self.port)]
+        store = ["--store", "rados", "--rados-conf", ceph / "ceph.conf", "--rados-pool", pool, "--port", str(self.port)]
         self.servers = {a: Server(folder(a), *store, "--listen", a, "--admin-port", str(free_port()), *flags) for a in ADDRESSES}
         self.clusters = []
 
@@ -167,6 +170,101 @@ def test_ddl_of_a_server_that_is_killed_is_finished_by_another(cloud):
     eventually(lambda: status_of(b, "held", "t") == "ACTIVE")
     assert leads(two)
     b.execute("INSERT INTO held.t (p) VALUES (1)")
+
+
+class Torn:
+    """A keyspace with tables on two OSDs, one of which holds everything else: its servers answer while the other one is down."""
+
+    def __init__(self, ceph, cloud, pool, home):
+        self.ceph, self.cloud, self.pool, self.home, self.other = ceph, cloud, pool, home, 1 - home
+
+    def tables(self, session):
+        """A table on each OSD, the servers' one first."""
+        found = {}
+        for n in itertools.count():
+            before = objects_in(self.ceph, self.pool)
+            session.execute(f"CREATE TABLE torn.t{n} (p int PRIMARY KEY)")
+            session.execute(f"INSERT INTO torn.t{n} (p) VALUES (0)")
+            [rows] = [name for name in objects_in(self.ceph, self.pool) - before if name.startswith("rows.")]
+            found[osd_of(self.ceph, self.pool, rows)] = f"torn.t{n}"
+            if len(found) == 2:
+                return found[self.home], found[self.other]
+
+    def kill_other(self):
+        ceph_do("kill", self.ceph, self.other)
+
+    def start_other(self):
+        ceph_do("start-osd", self.ceph, self.other)
+        ceph_do("wait-up", self.ceph)
+
+
+@pytest.fixture
+def torn(tmp_path_factory):
+    with cluster_in(tmp_path_factory.mktemp("ceph"), "--osds", "2", "--store", "bluestore") as ceph:
+        for n in itertools.count():  # until the records of the servers and the log of batches are on one OSD
+            pool = f"single{n}"
+            ceph_do("make-pool", ceph, pool, "--copies", "1")
+            home = osd_of(ceph, pool, "named")
+            if osd_of(ceph, pool, "batches") == home:
+                break
+        c = Cloud(ceph, lambda a: tmp_path_factory.mktemp("server"), "--mode", "cassandra", pool=pool)
+        yield Torn(ceph, c, pool, home)
+        c.stop()
+
+
+def has(session, table, *rows):
+    """Whether the table has all of the rows, as a server sees it that may have to wait for an OSD."""
+    try:
+        return all(session.execute(f"SELECT p FROM {table} WHERE p = {p}").one() for p in rows)
+    except ReadTimeout:
+        return False
+
+
+def test_a_batch_of_a_server_that_is_killed_in_its_middle_is_completed_at_once(torn):
+    """The server is killed when the batch is in the log and the rows on one OSD are written; those on the other OSD, which is down, were never sent. Another server
+    completes the batch when it takes the first one for dead; without another one the first one does, when it is started again."""
+    c = torn.cloud
+    one, two = c.servers[ADDRESSES[0]], c.servers[ADDRESSES[1]]
+    one.start()
+    session = c.connect_only(ADDRESSES[0])
+    create_keyspace(session, "torn")
+    near, far = torn.tables(session)
+    rows = itertools.count(1)
+
+    def cut_off(completes):
+        """Whether the batch was completed for the death of its server, and not for its age."""
+        def applied(why=""):
+            return completes.log.read_text().count(f"batches were applied that {why}")
+
+        before, before_for_death = applied(), applied(DEATH)
+        session, n = c.connect_only(ADDRESSES[0]), next(rows)
+        torn.kill_other()
+        session.execute_async(f"BEGIN BATCH INSERT INTO {near} (p) VALUES ({n}); INSERT INTO {far} (p) VALUES ({n}); INSERT INTO {far} (p) VALUES (-{n}); APPLY BATCH")
+        eventually(lambda: has(session, near, n))
+        one.kill9()
+        session.cluster.shutdown()
+        torn.start_other()
+        if completes is one:
+            one.start()
+        reader = c.connect_only(completes.host)
+        eventually(lambda: has(reader, far, n, -n), completes.log_tail)
+        eventually(lambda: applied() > before, completes.log_tail)
+        return applied(DEATH) > before_for_death
+
+    def completes_at_once(completes):
+        """A machine may be so slow that a batch is old before the death of its server is noticed; hardly each of five times."""
+        for _ in range(5):
+            if not one.alive():
+                one.start()
+            eventually(lambda: live(one) == (1 if completes is one else 2))
+            if cut_off(completes):
+                return True
+        return False
+
+    two.start()
+    assert completes_at_once(two), two.log_tail()
+    two.stop()
+    assert completes_at_once(one), one.log_tail()
 
 
 def test_roles_are_the_same_at_every_server(cloud):

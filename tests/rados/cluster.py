@@ -6,7 +6,7 @@
     tests/rados/cluster.py stop|again FOLDER          ends the daemons and keeps the data; starts them again
     tests/rados/cluster.py wipe FOLDER                kills the daemons and removes the data
     tests/rados/cluster.py kill|start-osd|pause|resume FOLDER OSD
-    tests/rados/cluster.py make-pool FOLDER NAME [--groups N]   another pool than POOL
+    tests/rados/cluster.py make-pool FOLDER NAME [--groups N] [--copies N]   another pool than POOL
     tests/rados/cluster.py wait-up FOLDER             until the monitor says that all OSDs are up
 
 One OSD in memory holds one copy and serves tests of function. Three with bluestore hold three copies of which two must be
@@ -195,8 +195,8 @@ class Cluster:
             for i in range(8 * PLACEMENT_GROUPS):
                 io.remove_object(f"probe {i}")
 
-    def make_pool(self, client, name, groups=PLACEMENT_GROUPS):
-        copies = min(len(self.osds), 3)
+    def make_pool(self, client, name, groups=PLACEMENT_GROUPS, copies=None):
+        copies = copies or min(len(self.osds), 3)
         self.ask(client, prefix="osd pool create", pool=name, pg_num=groups, pgp_num=groups, pool_type="replicated",
                  size=copies, autoscale_mode="off")
         self.ask(client, prefix="osd pool set", pool=name, var="min_size", val=str(max(1, copies - 1)))
@@ -279,6 +279,7 @@ def main():
     parser.add_argument("--osds", type=int, default=1)
     parser.add_argument("--store", choices=["memstore", "bluestore"], default="memstore")
     parser.add_argument("--groups", type=int, default=PLACEMENT_GROUPS, help="placement groups of a pool")
+    parser.add_argument("--copies", type=int, help="of each object of a pool")
     a = parser.parse_args()
     if a.action == "install":
         return install()
@@ -295,7 +296,7 @@ def main():
         parser.error("which OSD or pool?")
     elif a.action == "make-pool":
         client = cluster.connect()
-        cluster.make_pool(client, a.which, a.groups)
+        cluster.make_pool(client, a.which, a.groups, a.copies)
         client.shutdown()
     else:
         {"kill": cluster.kill, "start-osd": cluster.start_osd, "pause": cluster.pause, "resume": cluster.resume}[a.action](int(a.which))
