@@ -382,7 +382,7 @@ void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg);
 
 /* ---- whole tables and small things ---- */
 
-/* Sets gc_grace, which decides what compaction may drop. Call it for every table at start and on
+/* Sets gc_grace, which decides what the reclaimer may drop. Call it for every table at start and on
  * change. Any thread. */
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds);
 /* A column that was dropped at the write time ts: readers do not see values of it up to then. Newer
@@ -410,8 +410,7 @@ void eng_table_forget(struct eng *eng, uint32_t table);
  * Blocking, long where much was deleted. */
 typedef int (*eng_stored_fn)(void *arg, uint32_t id, struct err *e);
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) MUST_CHECK;
-/* Rewrites every file, dropping expired data and tombstones older than gc_grace that nothing can
- * resurface under. Blocking, long. */
+/* Rewrites every file. Blocking, long. */
 int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
 /* Makes one pass over all buckets that may hold dead data, now and at full speed. It removes data
  * that a deletion covers, and expired data and tombstones older than gc_grace. Where no deletion is

@@ -178,9 +178,6 @@ struct store_ops {
      * it has nothing else. table_init initialises the rest, which is zero. */
     size_t table_bytes;
     void (*table_init)(void *table);
-    /* Encloses a change of a table's settings: begins, ends. After it the store does not use what it
-     * has kept of the table's rows in memory. */
-    void (*table_changes)(void *table, bool begins);
     /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
      * Waits for nothing. */
     void (*forget)(struct store *s, uint32_t table);

@@ -213,12 +213,7 @@ int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e)
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
-    if (t && atomic_load(&t->gc_grace) != gc_grace_seconds) {
-        void (*changes)(void *, bool) = eng->store.ops->table_changes;
-        if (changes) changes(t, true); /* it may keep rows that differ from those purged with another gc_grace */
-        atomic_store(&t->gc_grace, gc_grace_seconds);
-        if (changes) changes(t, false);
-    }
+    if (t) atomic_store(&t->gc_grace, gc_grace_seconds);
     engi_leave(&eng->epoch, section);
 }
 

@@ -254,7 +254,7 @@ static void pass_block(struct engi_cache *c, struct engi_cache_shard *s) {
 }
 
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
-                                    int64_t purged_from, size_t size) {
+                                    size_t size) {
     struct engi_cache_shard *s = &c->shards[(l->hash >> 32) * c->n_shards >> 32];
     size_t n = (size + BLOCK - 1) / BLOCK * BLOCK, steps = 256 + n / BLOCK; /* this thread may be a loop's */
     if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return NULL;
@@ -269,7 +269,6 @@ struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cach
                                       .size = (uint32_t)n,
                                       .hash = l->hash,
                                       .generation = l->generation,
-                                      .purged_from = purged_from,
                                       .kind = (uint8_t)kind};
         s->gap += n;
         s->gap_n -= n;

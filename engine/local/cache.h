@@ -70,7 +70,6 @@ struct engi_cached {
     uint32_t size;         /* bytes, with the head */
     struct engi_cached *next; /* in the bucket */
     uint64_t hash, generation;
-    int64_t purged_from; /* seconds: earliest moment from which gc_grace counts for any part of the entry */
     uint8_t kind;        /* enum engi_cached_kind */
     bool used;             /* since the hand was here last */
     uint16_t key_n, value_n; /* of a row, whose bytes follow */
@@ -157,6 +156,6 @@ void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struc
 /* Makes an entry of the look's hash and generation, in no bucket yet. NULL: another thread makes one
  * in the same shard, or there is no room that a bounded number of steps of the hand can make. */
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
-                                    int64_t purged_from, size_t size);
+                                    size_t size);
 /* Gives back a reader's reference, or that of the thread that has made an entry and not inserted it. */
 void engi_cached_unref(struct engi_cached *entry);

@@ -67,7 +67,3 @@ int engi_load_marks(struct local *own, struct err *e) MUST_CHECK;
 /* eng_ingest from a snapshot of the store; NULL: the present content. */
 int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
                    const struct kv_snapshot *at, struct err *e) MUST_CHECK;
-
-/* For the store's compactions. */
-enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
-int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);

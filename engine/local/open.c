@@ -54,11 +54,9 @@ int local_open(struct eng *eng, const struct eng_options *o, struct err *e) {
                                           .memtable_bytes = o->memtable_bytes,
                                           .memtables = ENG_MEMTABLES,
                                           .background_jobs = o->background_jobs,
-                                          .arg = own,
-                                          .merge = engi_merge,
+                                          .merge = eng_row_merge,
                                           .prefix_len = engi_prefix_len,
-                                          .near_len = ENGI_KEY_NEAR,
-                                          .filter = engi_purge};
+                                          .near_len = ENGI_KEY_NEAR};
     own->kv = kv_open(&own->kv_options, e);
     if (!own->kv) return -1;
     own->cache = engi_cache_new(o->row_cache_bytes); /* without memory for it, the store works without it */

@@ -4,7 +4,6 @@
 #include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
-#include "engine/rows/purge.h"
 
 enum { RANGES_OF_RING = 8 /* of the largest, at least */ };
 
@@ -47,9 +46,8 @@ static bool has_begin(const struct engi_cached_range *r, const struct engi_range
 }
 
 /* Invariant 7. */
-static bool is_valid(const struct local *own, const struct engi_cached_range *r, const struct engi_range_look *l) {
-    return r->state == l->at.state && r->head.generation == l->at.generation &&
-           !engi_may_be_purged(own, l->at.table, r->head.purged_from);
+static bool is_valid(const struct engi_cached_range *r, const struct engi_range_look *l) {
+    return r->state == l->at.state && r->head.generation == l->at.generation;
 }
 
 /* Removes the partition's ranges that are not valid any more. */
@@ -59,7 +57,7 @@ static struct engi_cached_range *choose(struct local *own, struct engi_cache_buc
     for (struct engi_cached_range *r = next_range(b->first, l->at.hash), *next; r; r = next) {
         next = next_range(r->head.next, l->at.hash);
         bool begins = has_begin(r, w);
-        if (!is_valid(own, r, l)) {
+        if (!is_valid(r, l)) {
             if (begins) engi_cache_set_need(own->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
             engi_bucket_remove(own->cache, b, &r->head);
         } else if (has(r, w->from, w->to)) {
@@ -102,7 +100,7 @@ bool engi_range_draft_init(struct engi_range_draft *d, struct engi_cache *of, bo
         atomic_fetch_sub_explicit(&of->drafts, 1, memory_order_relaxed);
         return false;
     }
-    *d = (struct engi_range_draft){.of = of, .back = back, .purged_from = INT64_MAX};
+    *d = (struct engi_range_draft){.of = of, .back = back};
     buf_init(&d->rows, 0);
     buf_init(&d->ends, 0);
     buf_init(&d->lo, 0);
@@ -128,8 +126,6 @@ int engi_range_draft_add(struct engi_range_draft *d, struct slice key, struct sl
     int kind = key.n > prefix ? key.p[prefix] : 0;
     if (kind != ENGI_ROW && kind != ENGI_STATIC) return -1;
     if (size_of(d) + sizeof(uint32_t) * 2 + key.n * 2 + value.n > range_most(d->of)) return -1;
-    int64_t from = engi_purge_from(value);
-    if (from < d->purged_from) d->purged_from = from;
     uint32_t n = (uint32_t)key.n;
     buf_put(&d->rows, &n, sizeof(n));
     buf_put_slice(&d->rows, key);
@@ -137,7 +133,7 @@ int engi_range_draft_add(struct engi_range_draft *d, struct slice key, struct sl
     uint32_t end = (uint32_t)d->rows.n;
     buf_put(&d->ends, &end, sizeof(end));
     d->n++;
-    return buf_failed(&d->rows) || buf_failed(&d->ends) || from == INT64_MIN ? -1 : 0;
+    return buf_failed(&d->rows) || buf_failed(&d->ends) ? -1 : 0;
 }
 
 static struct slice put_bound(uint8_t **at, const struct buf *from) {
@@ -149,7 +145,7 @@ static struct slice put_bound(uint8_t **at, const struct buf *from) {
 
 static struct engi_cached_range *make_range(struct engi_cache *c, const struct engi_range_look *l,
                                             const struct engi_range_draft *d) {
-    struct engi_cached *head = engi_cached_new(c, &l->at, ENGI_CACHED_RANGE, d->purged_from, size_of(d));
+    struct engi_cached *head = engi_cached_new(c, &l->at, ENGI_CACHED_RANGE, size_of(d));
     struct engi_cached_range *r = (struct engi_cached_range *)head;
     if (!r) return NULL;
     uint8_t *at = (uint8_t *)(r + 1);

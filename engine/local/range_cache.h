@@ -15,9 +15,8 @@
  *              counts how often it was taken: a range is valid only while the guard is in the same
  *              state as before the iterator was opened, and it was free then. (b) A change
  *              of a whole table, or a switch to another store, gives the table a new generation
- *              (engi_table_change_begin), and a range is valid only in its own. (c) Where a
- *              compaction may by now have removed data without a write (engine/rows/purge.h), the
- *              store is asked. A fold changes no value. So a writer need not find a range: it makes
+ *              (engi_table_change_begin), and a range is valid only in its own. A fold
+ *              and a compaction change no value. So a writer need not find a range: it makes
  *              the range invalid, and a later search frees it. Slices of a bucket that may hold
  *              deletions of ranges or partitions (engine/local/marks.h) are read from the store.
  *
@@ -103,7 +102,6 @@ struct engi_range_draft {
     struct buf rows, ends, lo, hi; /* rows: as in a cached range; ends: u32 each */
     uint32_t n;
     bool back;
-    int64_t purged_from;
 };
 /* False: ENGI_RANGE_DRAFTS scans are noting already, some perhaps paused. Then this scan reads
  * without noting. */

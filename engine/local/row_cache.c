@@ -6,7 +6,6 @@
 #include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/local/table.h"
-#include "engine/rows/purge.h"
 
 static uint8_t *bytes_of(struct engi_cached *row) { return (uint8_t *)(row + 1); }
 
@@ -19,11 +18,6 @@ static struct engi_cached *find_row(const struct engi_cache_bucket *b, uint64_t 
     return NULL;
 }
 
-/* Invariant 6 (c) and (d). */
-static bool is_valid(const struct local *own, const struct engi_cached *row, const struct engi_cache_look *l) {
-    return row->generation == l->generation && !engi_may_be_purged(own, l->table, row->purged_from);
-}
-
 int engi_row_cache_find(struct local *own, struct local_table *t, struct slice key, struct arena *a,
                         struct engi_cache_look *look, struct slice *value) {
     uint64_t hash = murmur3_hash(key);
@@ -34,7 +28,7 @@ int engi_row_cache_find(struct local *own, struct local_table *t, struct slice k
         return ENGI_ROW_CACHE_MISS;
     struct engi_cached *row = find_row(b, hash, key);
     int got = ENGI_ROW_CACHE_MISS;
-    if (row && is_valid(own, row, look)) {
+    if (row && row->generation == look->generation) { /* invariant 6 (c) */
         *value = slice_of(row->kind == ENGI_CACHED_ROW ? arena_alloc(a, row->value_n) : NULL, row->value_n);
         if (value->p) memcpy((void *)(uintptr_t)value->p, row_value(row).p, value->n);
         /* without memory the read of the store reports it */
@@ -82,7 +76,7 @@ bool engi_row_cache_evict_copy(struct local *own, struct local_table *t, uint64_
     *look = (struct engi_cache_look){.table = t, .guard = guard, .hash = hash, .state = engi_guard_left(state)};
     if (t) look->generation = atomic_load_explicit(&t->generation, memory_order_acquire);
     struct engi_cached *row = find_row(b, hash, key);
-    bool known = row && t && engi_guard_is_alone(state) && is_valid(own, row, look);
+    bool known = row && t && engi_guard_is_alone(state) && row->generation == look->generation;
     if (known) {
         buf_put_slice(out, row_value(row));
         *absent = row->kind == ENGI_CACHED_NO_ROW;
@@ -96,9 +90,8 @@ bool engi_row_cache_evict_copy(struct local *own, struct local_table *t, uint64_
 
 static void insert(struct local *own, const struct engi_cache_look *look, struct slice key, const struct slice *value) {
     struct engi_cache *c = own->cache;
-    int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
-    if (engi_may_be_purged(own, look->table, from) || !engi_cache_look_holds(look)) return;
-    struct engi_cached *row = engi_cached_new(c, look, value ? ENGI_CACHED_ROW : ENGI_CACHED_NO_ROW, from,
+    if (!engi_cache_look_holds(look)) return;
+    struct engi_cached *row = engi_cached_new(c, look, value ? ENGI_CACHED_ROW : ENGI_CACHED_NO_ROW,
                                               sizeof(*row) + key.n + (value ? value->n : 0));
     if (!row) return;
     row->key_n = (uint16_t)key.n;

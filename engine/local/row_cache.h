@@ -16,8 +16,7 @@
  *              row's guard from before it evicts the entry until the store has the write. (c) A
  *              change of a whole table, or a switch to another store, lies between
  *              engi_table_change_begin and engi_table_change_end, which no entry of the table
- *              survives. (d) Where a compaction may by now have removed a part of a row without a
- *              write (engine/rows/purge.h), the store is asked. A fold changes no value.
+ *              survives. A fold and a compaction change no value.
  */
 #pragma once
 

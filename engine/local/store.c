@@ -120,17 +120,7 @@ static int backup(struct store *s, const char *folder, uint32_t keep, struct eng
     return rc;
 }
 
-/* A compaction removes data from any table, so all tables count as changed when it ends. */
-static int compact(struct store *s, struct err *e) {
-    struct local *own = local_of(s);
-    int rc = kv_compact(own->kv, e);
-    struct engi_section section = engi_enter(&own->eng->epoch);
-    for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
-        for (struct engi_table *t = atomic_load(&own->eng->tables.places[i]); t; t = atomic_load(&t->next))
-            engi_changed_all((struct local_table *)t);
-    engi_leave(&own->eng->epoch, section);
-    return rc;
-}
+static int compact(struct store *s, struct err *e) { return kv_compact(local_of(s)->kv, e); }
 
 const struct store_ops local_store_ops = {
     .offers = STORE_ONE_WRITER,
@@ -150,7 +140,6 @@ const struct store_ops local_store_ops = {
     .close = local_close,
     .table_bytes = sizeof(struct local_table),
     .table_init = local_table_init,
-    .table_changes = local_table_changes,
     .reclaim = local_reclaim,
     .reclaimed = local_reclaimed,
     .log = &local_log,

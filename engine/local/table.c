@@ -4,7 +4,6 @@
 
 void local_table_init(void *table) {
     struct local_table *t = table;
-    atomic_init(&t->min_ts, INT64_MAX);
     atomic_init(&t->as_of, INT64_MAX);
     engi_changed_all(t);
 }
@@ -25,28 +24,17 @@ void engi_table_change_end(struct local_table *t) {
 }
 
 /* Nothing that this engine has written or read says anything of the table any more: every bucket
- * may hold deletions, every row may have more columns and newer cells, older ones may come. */
+ * may hold deletions, every row may have more columns. */
 void engi_table_forget(struct local_table *t) {
     for (int i = 0; i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.set[i], UINT64_MAX);
         atomic_store(&t->marks.touched[i], UINT64_MAX);
     }
     atomic_store(&t->columns, UINT32_MAX);
-    atomic_store(&t->min_ts, INT64_MIN);
-}
-
-bool engi_may_be_purged(const struct local *own, const struct local_table *t, int64_t from) {
-    return from != INT64_MAX &&
-           from < engi_table_now(own, t) - atomic_load_explicit(&t->front.gc_grace, memory_order_relaxed);
 }
 
 void engi_changed_all(struct local_table *t) {
     for (uint32_t i = 0; i < ENGI_BUCKETS / 64; i++) atomic_store(&t->changed[i], ~(uint64_t)0);
-}
-
-void local_table_changes(void *table, bool begins) {
-    if (begins) engi_table_change_begin(table);
-    else engi_table_change_end(table);
 }
 
 /* ---- changed buckets: in a store with several writers, all ---- */

@@ -11,8 +11,7 @@ struct engi_history;
 
 struct local_table {
     struct engi_table front;
-    _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
-    _Atomic uint32_t columns; /* above every column id written since */
+    _Atomic uint32_t columns; /* above every column id written since the engine was opened */
     struct engi_marks marks;
     _Atomic uint64_t changed[ENGI_BUCKETS / 64]; /* buckets changed since the last eng_changed_take */
     _Atomic uint64_t passed[ENGI_BUCKETS / 64]; /* buckets where a read passed many rows that a deletion covers */
@@ -21,9 +20,8 @@ struct local_table {
     _Atomic uint64_t generation; /* [u32 of what the caches hold of it][u32 changes of the whole table under way] */
 };
 
-/* Members of struct store_ops (engine/store.h). */
+/* A member of struct store_ops (engine/store.h). */
 void local_table_init(void *table);
-void local_table_changes(void *table, bool begins);
 
 /* As engi_table and engi_table_pin of the front. */
 static inline struct local_table *local_table(struct local *own, uint32_t id) {
@@ -50,10 +48,6 @@ void engi_table_forget(struct local_table *t);
 /* The time, in seconds, that decides which of the table's rows have expired or are old enough to
  * drop. */
 int64_t engi_table_now(const struct local *own, const struct local_table *t);
-/* Whether a compaction may by now have removed data whose gc_grace counts from that moment, in
- * seconds (engi_purge_from). */
-bool engi_may_be_purged(const struct local *own, const struct local_table *t, int64_t from);
-
 /* engi_table_change_begin and engi_table_change_end enclose a change of a whole table, after which
  * it has a new generation. The row cache and cached ranges keep nothing of the one before. */
 static inline bool engi_table_is_changing(uint64_t generation) { return (uint32_t)generation; }

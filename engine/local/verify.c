@@ -72,8 +72,7 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
     struct look l = {.v = v, .folder = folder};
     struct kv_options o = {.damage = KV_DAMAGE_LOOK,
                            .block_cache_bytes = 8 << 20,
-                           .arg = &l,
-                           .merge = engi_merge,
+                           .merge = eng_row_merge,
                            .prefix_len = engi_prefix_len};
     struct err why = {0};
     struct kv_found found = {.store = true};

@@ -159,12 +159,6 @@ void engi_write_batch_done(struct eng_batch *batch) {
     leave_stripes(b);
 }
 
-/* Records the oldest timestamp that the table was written with, for purging. */
-static void note_ts(struct local_table *t, int64_t ts) {
-    int64_t min = ts != ENG_NO_TS ? atomic_load_explicit(&t->min_ts, memory_order_relaxed) : INT64_MIN;
-    while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
-}
-
 /* Prefetches the guards and the cache bucket of the row, so that they are in
  * the processor's cache when the commit reads them. */
 static void fetch(struct local *own, uint64_t hash, struct slice key) {
@@ -188,7 +182,6 @@ int engi_write_batch_add(struct eng_batch *batch, struct err *e) {
     *w = (struct write){.hash = murmur3_hash(key)};
     if (UNLIKELY(c->deletes)) w->marks = marks_of(c->deletes);
     fetch(b->own, w->hash, key);
-    note_ts(c->table, c->oldest);
     return 0;
 }
 

@@ -225,11 +225,6 @@ static const struct store_ops several_ops = {
     .meta_watch = meta_watch,
 };
 
-static int merge(void *arg, struct slice a, struct slice b, struct buf *out) {
-    (void)arg;
-    return eng_row_merge(a, b, out);
-}
-
 static int open_handle(struct store *s, struct content *of, const struct eng_test_faults *faults, struct err *e) {
     struct several *own = calloc(1, sizeof(*own));
     if (!own) return err_nomem(e);
@@ -246,7 +241,7 @@ static int open_handle(struct store *s, struct content *of, const struct eng_tes
 }
 
 int several_open(struct store *s, const struct eng_test_faults *faults, struct err *e) {
-    const struct kv_options o = {.merge = merge, .prefix_len = engi_prefix_len};
+    const struct kv_options o = {.merge = eng_row_merge, .prefix_len = engi_prefix_len};
     struct content *of = calloc(1, sizeof(*of));
     if (!of) return err_nomem(e);
     pthread_mutex_init(&of->lock, NULL);

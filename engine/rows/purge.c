@@ -1,6 +1,5 @@
 #include "engine/rows/purge.h"
 
-
 static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) {
     return ts < l->before_ts && since < l->before_seconds;
 }
@@ -51,20 +50,4 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     p->empty = !w.written && head.live_ts == ENG_NO_TS && head.del_ts == ENG_NO_TS;
     rowi_end(&w);
     return got < 0 || buf_failed(out) ? -1 : 0;
-}
-
-int64_t engi_purge_from(struct slice value) {
-    struct rowi_reader r;
-    struct eng_cell cell;
-    int got;
-    if (rowi_open(&r, value)) return INT64_MIN;
-    struct rowi_shadow shadow = {.row_ts = r.head.del_ts, .column_ts = ENG_NO_TS};
-    int64_t from = r.head.live_ts != ENG_NO_TS && r.head.live_expiry < INT64_MAX ? r.head.live_expiry : INT64_MAX;
-    if (r.head.del_ts != ENG_NO_TS && r.head.del_at < from) from = r.head.del_at;
-    if (r.head.del_ts == ENG_NO_TS) rowi_pass_values(&r); /* nothing covers them, and they stay */
-    while ((got = rowi_next(&r, &cell)) > 0) {
-        if (rowi_shadowed(&shadow, &cell)) return INT64_MIN;
-        if (is_mortal(&cell) && cell.expiry < from) from = cell.expiry;
-    }
-    return got < 0 ? INT64_MIN : from;
 }

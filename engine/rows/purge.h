@@ -20,9 +20,3 @@ struct engi_purged {
 /* Writes the row without the dead parts to out, which is empty. -1: the bytes are damaged. */
 int engi_purge_row(const struct engi_purge_limits *limits, struct slice value, struct buf *out,
                    struct engi_purged *purged) MUST_CHECK;
-
-/* ---- for caches of stored rows ---- */
-
-/* The earliest moment, in seconds, from which gc_grace counts for a part of the row; INT64_MAX:
- * there is none, INT64_MIN: the row may change at any time. */
-int64_t engi_purge_from(struct slice value);

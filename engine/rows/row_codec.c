@@ -236,11 +236,6 @@ static inline bool next_value(struct rowi_reader *rd, struct eng_cell *c) {
     return true;
 }
 
-void rowi_pass_values(struct rowi_reader *rd) {
-    struct eng_cell cell;
-    while (rd->left && next_value(rd, &cell)) {}
-}
-
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     struct rd *r = &rd->r;
     if (!rd->left) return rd_left(r) ? -1 : 0;

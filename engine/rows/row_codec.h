@@ -37,9 +37,6 @@ struct rowi_reader {
 int rowi_open(struct rowi_reader *rd, struct slice bytes) MUST_CHECK;
 /* 1: *cell filled (it points into the bytes), 0: no more, -1: damaged. */
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
-/* Skips cells that are short values of one column each without a TTL, with any timestamps;
- * rowi_next reads the rest. */
-void rowi_pass_values(struct rowi_reader *rd);
 /* Reads cells while they are short values of one column each with the row's timestamp and nothing
  * else; most rows consist only of these. Returns their number; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;

@@ -11,8 +11,6 @@
 #include "base/fault.h"
 #include "engine/iter.h"
 
-enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
-
 /* The treatment of a store that is damaged in front of acknowledged writes. REFUSE: opening fails.
  * CUT: opening cuts off the damage and all behind it. LOOK: opening fails and touches nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
@@ -36,9 +34,9 @@ struct kv_options {
     bool write_through;
     /* the folder in data_dir to open as the store from now on; NULL: the present one */
     const char *rows;
-    void *arg; /* passed to the functions below, which run on any thread and must not call the store */
-    /* out (empty) = combine(a, b); -1: the bytes are damaged. */
-    int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
+    /* out (empty) = combine(a, b); -1: the bytes are damaged. It runs on any thread and must not call the
+     * store. */
+    int (*merge)(struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
     /* Keys with this many equal first bytes get insert hints: the search for a key's position in a
@@ -46,9 +44,6 @@ struct kv_options {
      * hints. A store that already holds too many different beginnings when it is opened uses no
      * hints. */
     size_t near_len;
-    /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in
-     * out. May be NULL. */
-    enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
 };
 
 struct eng_backup;

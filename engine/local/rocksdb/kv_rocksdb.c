@@ -50,7 +50,6 @@ void kv_close(struct kv *kv) {
         if (!kv->retired && !kv->view && !kv->memory) rocks_renew_stamp(kv);
         rocksdb_close(kv->db);
     }
-    assert(atomic_load(&kv->filters) == 0);
     for (int i = 0; i < 2; i++) {
         rocksdb_writeoptions_destroy(kv->write[i]);
         rocksdb_readoptions_destroy(kv->read[i]);

@@ -30,9 +30,6 @@ struct kv {
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     _Atomic uint64_t loads;  /* begun */
-    /* number of compactions' filters alive; they call the engine, so closing waits until there is
-     * none */
-    _Atomic uint32_t filters;
     struct kv_trim trim;
     /* Held for reading by writes that do not wait, for writing while the log is handed to the
      * operating system. A write that met a log between a failure and RocksDB's record of it would

@@ -1,5 +1,4 @@
-/* RocksDB's options, and the functions that RocksDB calls: merging rows, filtering what a compaction
- * writes, prefixes of keys. */
+/* RocksDB's options, and the functions that RocksDB calls: merging rows, prefixes of keys. */
 #include <stdlib.h>
 
 #include "engine/local/rocksdb/rocks.h"
@@ -24,7 +23,7 @@ struct operands {
 };
 
 static int merge_two(const struct kv *kv, struct slice a, struct slice b, struct buf *out) {
-    return kv->o.merge(kv->o.arg, a, b, out) || buf_failed(out) ? -1 : 0;
+    return kv->o.merge(a, b, out) || buf_failed(out) ? -1 : 0;
 }
 
 /* Folds each half first, so that small operands are joined before they meet a large one, and each
@@ -78,53 +77,6 @@ static void free_merged(void *state, const char *value, size_t n) {
 static const char *merge_name(void *state) {
     (void)state;
     return "tally.row";
-}
-
-/* The value a filter changed must outlive its call and is copied before the next one: it belongs to
- * the filter object, of which every compaction has its own. */
-struct filter {
-    struct kv *kv;
-    struct buf out;
-    bool whole;
-};
-
-static unsigned char filter_value(void *state, int level, const char *key, size_t key_len, const char *value,
-                                  size_t value_len, char **new_value, size_t *new_len, unsigned char *changed) {
-    struct filter *f = state;
-    (void)level;
-    *changed = 0;
-    if (!f->whole) return 0;
-    f->out.n = 0;
-    enum kv_verdict v = f->kv->o.filter(f->kv->o.arg, slice_at(key, key_len), slice_at(value, value_len), &f->out);
-    if (v == KV_CHANGE && !buf_failed(&f->out)) {
-        *new_value = (char *)f->out.p;
-        *new_len = f->out.n;
-        *changed = 1;
-    }
-    return v == KV_REMOVE;
-}
-
-static void filter_destroy(void *state) {
-    struct filter *f = state;
-    struct kv *kv = f->kv;
-    buf_fini(&f->out);
-    free(f);
-    atomic_fetch_sub(&kv->filters, 1);
-}
-
-static const char *filter_name(void *state) {
-    (void)state;
-    return "tally.purge";
-}
-
-static rocksdb_compactionfilter_t *filter_create(void *state, rocksdb_compactionfiltercontext_t *context) {
-    struct filter *f = calloc(1, sizeof(*f));
-    if (!f) return NULL;
-    f->kv = state;
-    atomic_fetch_add(&f->kv->filters, 1);
-    f->whole = rocksdb_compactionfiltercontext_is_full_compaction(context);
-    buf_init(&f->out, 0);
-    return rocksdb_compactionfilter_create(f, filter_destroy, filter_value, filter_name);
 }
 
 static char *prefix_of(void *state, const char *key, size_t n, size_t *len) {
@@ -236,9 +188,6 @@ void rocks_set_options(struct kv *kv) {
         rocksdb_options_set_max_file_opening_threads(o, 1);
         rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
     }
-    if (kv->o.filter)
-        rocksdb_options_set_compaction_filter_factory(
-            o, rocksdb_compactionfilterfactory_create(kv, keep_state, filter_create, filter_name));
     /* readers of a quiet store would otherwise pass tombstones forever */
     rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE);
     set_table_options(kv);

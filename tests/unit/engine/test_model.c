@@ -257,7 +257,7 @@ static void check(struct model *m) {
 
 /* ---- events ---- */
 
-/* A deletion's time is before those that compaction may have dropped; a write is never older than that. */
+/* A deletion's time is before those that the reclaimer may have dropped; a write is never older than that. */
 static struct event *add_event(struct model *m, enum kind kind) {
     assert_true(m->n < EVENTS_MAX);
     struct event *v = &m->events[m->n++];

@@ -29,8 +29,7 @@ struct world {
 };
 
 /* Joins with a comma; refuses a value "bad". */
-static int join(void *arg, struct slice a, struct slice b, struct buf *out) {
-    (void)arg;
+static int join(struct slice a, struct slice b, struct buf *out) {
     buf_put_slice(out, a);
     buf_put_str(out, ",");
     buf_put_slice(out, b);

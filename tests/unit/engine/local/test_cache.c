@@ -22,7 +22,7 @@ static int teardown(void **state) {
 /* Returns false if there was no room. */
 static bool insert(struct engi_cache *c, enum engi_cached_kind kind, uint64_t hash, size_t size) {
     struct engi_cache_look look = {.hash = hash};
-    struct engi_cached *x = engi_cached_new(c, &look, kind, INT64_MAX, size);
+    struct engi_cached *x = engi_cached_new(c, &look, kind, size);
     struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
     if (!x) return false;
     engi_bucket_lock(b);
@@ -92,7 +92,7 @@ static void test_entries_keep_their_bytes(void **state) {
         bool range = hash % 8 == 0;
         size_t n = range ? hash % RANGE : hash % ROW;
         struct engi_cache_look look = {.hash = hash};
-        struct engi_cached *x = engi_cached_new(c, &look, range ? ENGI_CACHED_RANGE : ENGI_CACHED_ROW, INT64_MAX,
+        struct engi_cached *x = engi_cached_new(c, &look, range ? ENGI_CACHED_RANGE : ENGI_CACHED_ROW,
                                                 sizeof(*x) + n);
         struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
         if (x) {

@@ -118,9 +118,8 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     assert_int_equal(hits(w), before + 1);
 }
 
-/* What is expired, or deleted for long, a compaction takes away without a write: bytes read are the
- * store's all the same. */
-static void test_what_compactions_may_purge_is_asked_of_the_store(void **state) {
+/* What is expired is in the cache as it is stored, until the reclaimer removes it. */
+static void test_what_is_reclaimed_is_not_in_the_cache(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "kept", 10);
@@ -141,32 +140,6 @@ static void test_what_compactions_may_purge_is_asked_of_the_store(void **state) 
     w->clock.seconds = 1006 + GC_GRACE;
     put(w, "else", "so that the table was written to since", w->clock.seconds * 1000000);
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
-    assert_int_equal(eng_compact(w->eng, &w->e), 0);
-    assert_string_equal(get(w, "a"), "kept");
-    assert_true(w->cost.bytes_read < bytes);
-}
-
-/* Compactions alone, not the reclaimer. */
-static void test_purged_by_a_compaction(void **state) {
-    struct world *w = *state;
-    struct eng_part part = part_of(TABLE, "p");
-    put(w, "a", "kept", 10);
-    add_cell(w->batch, &part, ENG_ROW, "a",
-             (struct eng_cell){.column = 2,
-                               .ts = 10,
-                               .ttl = 5,
-                               .flags = ENG_CELL_EXPIRING,
-                               .expiry = 1005,
-                               .value = slice_str("goes")});
-    commit(w);
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-    open_engine(w, LARGE); /* nothing was written since: all that is old may go */
-    assert_int_equal(eng_compact(w->eng, &w->e), 0); /* makes one value of both writes */
-    warm(w, "a");
-    uint64_t bytes = w->cost.bytes_read;
-    w->clock.seconds = 1006 + GC_GRACE;
-    assert_int_equal(eng_compact(w->eng, &w->e), 0);
     assert_string_equal(get(w, "a"), "kept");
     assert_true(w->cost.bytes_read < bytes);
 }
@@ -611,8 +584,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_row_under_a_deletion_stays_gone_when_that_is_purged, setup_rocksdb,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_what_compactions_may_purge_is_asked_of_the_store, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_purged_by_a_compaction, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_reclaimed_is_not_in_the_cache, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_write_that_failed_is_not_seen, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_injected_faults_of_reads_are_met, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_memory,
