@@ -59,22 +59,6 @@ static struct engi_history *find(struct local *own, uint32_t id, bool make) {
     return h;
 }
 
-/* The keys of a history's log, or of the rows of a table: [from, to). */
-struct bounds {
-    uint8_t bytes[2][8];
-    struct slice from, to;
-};
-
-static void set_bounds(struct bounds *b, bool log, uint32_t id) {
-    size_t skip = log ? 0 : 4;
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(b->bytes[i], ENGI_TABLE_HISTORY);
-        store_u32(b->bytes[i] + 4, id + i);
-    }
-    b->from = slice_of(b->bytes[0] + skip, 8 - skip);
-    b->to = slice_of(b->bytes[1] + skip, 8 - skip);
-}
-
 /* ---- records ---- */
 
 static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, uint64_t serial) {
@@ -113,18 +97,6 @@ static int write_floor(struct local *own, uint32_t history, int64_t us, struct e
     return rc ? -1 : engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
 }
 
-static int read_floor(struct local *own, uint32_t history, int64_t *us, struct err *e) {
-    uint8_t at[LOG_KEY];
-    struct kv_value value;
-    *us = INT64_MAX;
-    int got = kv_get(own->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
-    if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
-    if (got < 0) return -1;
-    if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
-    kv_release(value.handle);
-    return 0;
-}
-
 /* ---- life ---- */
 
 /* Sets the history's floor. Expiry of the base's rows is decided at that moment. */
@@ -142,30 +114,17 @@ static void let_commits_pass(struct local *own) {
     engi_commit_locks_leave(&own->commit_locks);
 }
 
-/* 1: there are keys within the bounds, 0: none, -1. Callers check this first, because even a range
- * deletion of nothing stays in the store for a while. */
-static int holds(struct local *own, const struct bounds *b, struct err *e) {
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = b->from, .upper = b->to};
+/* Removes the rows that an interrupted eng_history_begin left behind. Looks for one first, because even a
+ * range deletion of nothing stays in the store for a while. */
+static int clear_base(struct local *own, uint32_t history, struct err *e) {
+    struct engi_keys base;
+    engi_keys_of(&base, 0, history);
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = base.from, .upper = base.to};
     struct kv_iter *it = kv_iter_new(own->kv, &spec, e);
     if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, b->from, e);
+    int got = it->ops->iter_move(it, KV_SEEK, base.from, e);
     it->ops->iter_free(it);
-    return got;
-}
-
-static int clear_log(struct local *own, uint32_t history, struct err *e) {
-    struct bounds log;
-    set_bounds(&log, true, history);
-    int there = holds(own, &log, e);
-    return there > 0 ? kv_drop_range(own->kv, log.from, log.to, e) : there;
-}
-
-/* Removes the rows that an interrupted eng_history_begin left behind. */
-static int clear_base(struct local *own, uint32_t history, struct err *e) {
-    struct bounds base;
-    set_bounds(&base, false, history);
-    int there = holds(own, &base, e);
-    return there > 0 ? engi_table_clear(own->eng, history, e) : there;
+    return got > 0 ? engi_table_clear(own->eng, history, e) : got;
 }
 
 /* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
@@ -183,7 +142,9 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
     struct engi_history *h = find(own, history, true);
     if (!h) return err_nomem(e);
-    if (clear_log(own, history, e) || clear_base(own, history, e)) return -1;
+    struct engi_keys log;
+    engi_keys_of(&log, ENGI_TABLE_HISTORY, history);
+    if (kv_delete_each(own->kv, log.from, log.to, e) || clear_base(own, history, e)) return -1;
     floor_is(own, h, 0);
     if (set_history(own, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(own);
@@ -203,10 +164,14 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
     struct local *own = local_if(eng);
     struct engi_history *h = find(own, history, true);
-    int64_t us;
+    uint8_t at[LOG_KEY];
+    struct kv_value value;
     if (!h) return err_nomem(e);
-    if (read_floor(own, history, &us, e)) return -1;
-    floor_is(own, h, us);
+    int got = kv_get(own->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
+    if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
+    if (got < 0) return -1;
+    floor_is(own, h, value.bytes.n == 8 ? (int64_t)load_u64(value.bytes.p) : INT64_MAX);
+    kv_release(value.handle);
     return table && set_history(own, table, h) ? err_nomem(e) : 0;
 }
 
@@ -217,40 +182,12 @@ void eng_history_end(struct eng *eng, uint32_t table) {
     let_commits_pass(own);
 }
 
-struct removal {
-    struct local *own;
-    struct kv_batch *batch;
-    uint32_t n;
-};
-
-static int remove_key(void *arg, struct slice key, struct slice value, struct err *e) {
-    enum { MANY = 1000 };
-    struct removal *r = arg;
-    (void)value;
-    kv_batch_delete(r->batch, key);
-    if (++r->n < MANY) return 0;
-    r->n = 0;
-    int rc = kv_write_patiently(r->own->kv, r->batch, e);
-    kv_batch_clear(r->batch);
-    return rc ? -1 : 0;
-}
-
-/* Removes the rows key by key, because the table's id is used again. */
-static int remove_rows(struct local *own, uint32_t table, struct err *e) {
-    struct removal r = {.own = own, .batch = kv_batch_new(own->kv)};
-    struct bounds rows;
-    if (!r.batch) return err_nomem(e);
-    set_bounds(&rows, false, table);
-    int rc = kv_scan(own->kv, NULL, rows.from, rows.to, remove_key, &r, e);
-    if (!rc && r.n && kv_write_patiently(own->kv, r.batch, e)) rc = -1;
-    kv_batch_free(r.batch);
-    return rc;
-}
-
 int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     struct local *own = local_if(eng);
     struct engi_histories *all = &own->histories;
-    if (clear_log(own, history, e)) return -1;
+    struct engi_keys log;
+    engi_keys_of(&log, ENGI_TABLE_HISTORY, history);
+    if (kv_drop_range(own->kv, log.from, log.to, e)) return -1;
     int rc = eng_table_drop(eng, history, e);
     if (rc)
         return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history)
@@ -281,12 +218,10 @@ uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
     const struct engi_history *h = find_locked(&own->histories, history);
     uint64_t bytes = h ? atomic_load(&h->logged) : 0;
     engi_mutex_unlock(&own->histories.lock, ENGI_RANK_LEAF);
-    for (int log = 0; log < 2; log++) {
-        struct bounds b;
-        set_bounds(&b, log, history);
-        bytes += kv_bytes(own->kv, b.from, b.to);
-    }
-    return bytes;
+    struct engi_keys log, base;
+    engi_keys_of(&log, ENGI_TABLE_HISTORY, history);
+    engi_keys_of(&base, 0, history);
+    return bytes + kv_bytes(own->kv, log.from, log.to) + kv_bytes(own->kv, base.from, base.to);
 }
 
 /* ---- copies from another engine ---- */
@@ -307,10 +242,10 @@ static int copy_record(void *arg, struct slice key, struct slice value, struct e
 
 int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
     struct local *own = local_if(eng);
-    struct bounds log;
+    struct engi_keys log;
     struct log_copy copy = {.load = kv_load_new(own->kv, e), .history = history};
     if (!copy.load) return -1;
-    set_bounds(&log, true, from_history);
+    engi_keys_of(&log, ENGI_TABLE_HISTORY, from_history);
     int rc = kv_scan(local_of(&from->store)->kv, NULL, log.from, log.to, copy_record, &copy, e);
     if (!rc) rc = kv_load_finish(copy.load, e);
     kv_load_free(copy.load);
@@ -388,30 +323,25 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
     return rc;
 }
 
-/* A snapshot of the store that has every commit up to at_us, and a base that is not newer. NULL: e
- * says why. */
-static struct kv_snapshot *snapshot_of(struct local *own, struct engi_history *h, int64_t at_us, struct err *e) {
-    struct kv_snapshot *s = NULL;
-    engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
-    if (at_us >= atomic_load(&h->floor_us)) {
-        engi_commit_locks_take(&own->commit_locks);
-        s = kv_snapshot_new(own->kv);
-        engi_commit_locks_leave(&own->commit_locks);
-        if (!s) err_nomem(e);
-    } else {
-        err_set(e, ERR_INVALID, "the history of the table begins later");
-    }
-    engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
-    return s;
-}
-
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
     struct local *own = local_if(eng);
     struct engi_history *h = own ? find(own, history, false) : NULL;
     if (!h) return err_set(e, ERR_INVALID, "the table has no history");
-    if (remove_rows(own, table, e)) return -1; /* rows that an interrupted restore left */
-    struct kv_snapshot *s = snapshot_of(own, h, at_us, e);
-    if (!s) return -1;
+    struct engi_keys rows; /* that an interrupted restore left */
+    engi_keys_of(&rows, 0, table);
+    if (kv_delete_each(own->kv, rows.from, rows.to, e)) return -1;
+    /* A snapshot that has every commit up to at_us, and a base that is not newer. */
+    struct kv_snapshot *s = NULL;
+    engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
+    bool early = at_us < atomic_load(&h->floor_us);
+    if (!early) {
+        engi_commit_locks_take(&own->commit_locks);
+        s = kv_snapshot_new(own->kv);
+        engi_commit_locks_leave(&own->commit_locks);
+    }
+    engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
+    if (early) return err_set(e, ERR_INVALID, "the history of the table begins later");
+    if (!s) return err_nomem(e);
     struct replay p = {.own = own, .history = history, .table = table, .at = s, .up_to_us = at_us};
     int rc = engi_ingest_at(own, table, own, history, s, e) || replay(&p, e) ? -1 : 0;
     kv_snapshot_free(own->kv, s);

@@ -12,7 +12,6 @@
 #include "engine/rows/row_codec.h"
 
 struct ingest {
-    struct local *to;
     uint32_t table;
     struct kv_batch *marks;
     struct kv_load *rows;
@@ -58,56 +57,32 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
     return 0;
 }
 
-/* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
-static int copy(struct ingest *in, struct local *from, const struct kv_snapshot *at, bool marks, uint32_t table,
-                struct err *e) {
-    uint8_t ends[2][8];
-    size_t skip = marks ? 0 : 4;
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_MARKS);
-        store_u32(ends[i] + 4, table + i);
-    }
-    return kv_scan(from->kv, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip),
-                          marks ? take_mark : take_row, in, e);
-}
-
-/* Durably. */
-static int write_marks(struct ingest *in, struct err *e) {
-    struct local *to = in->to;
+int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
+                   const struct kv_snapshot *at, struct err *e) {
+    struct local_table *t = local_table_pin(own, table, e); /* invariant 8 */
+    if (!t) return -1;
+    struct ingest in = {.table = table, .newest = ENG_NO_TS, .marks = kv_batch_new(own->kv)};
+    struct engi_keys marks, rows;
     int64_t ceiling = INT64_MIN;
-    if (in->newest != ENG_NO_TS) engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling);
-    if (kv_write_patiently(to->kv, in->marks, e)) return -1;
-    engi_horizon_recorded(&to->newest, ceiling);
-    return engi_commit_wait(to->eng, engi_commit_next_seq(to->eng), e);
-}
-
-static int take_over(struct local *own, struct local_table *t, struct local *from, uint32_t from_table,
-                     const struct kv_snapshot *at, struct err *e) {
-    struct ingest in = {
-        .to = own, .table = t->front.id, .newest = ENG_NO_TS, .marks = kv_batch_new(own->kv)};
-    if (!in.marks) return err_nomem(e);
+    engi_keys_of(&marks, ENGI_TABLE_MARKS, from_table);
+    engi_keys_of(&rows, 0, from_table);
     buf_init(&in.key, 0);
     in.rows = kv_load_new(own->kv, e);
-    int rc = in.rows ? engi_commit_check(own->eng, e) : -1;
-    if (!rc) rc = copy(&in, from, at, true, from_table, e);
-    if (!rc) rc = copy(&in, from, at, false, from_table, e);
+    int rc = !in.marks ? err_nomem(e) : in.rows ? engi_commit_check(own->eng, e) : -1;
+    if (!rc) rc = kv_scan(from->kv, at, marks.from, marks.to, take_mark, &in, e);
+    if (!rc) rc = kv_scan(from->kv, at, rows.from, rows.to, take_row, &in, e);
     engi_table_forget(t);
-    if (!rc) rc = write_marks(&in, e);
+    if (!rc && in.newest != ENG_NO_TS) engi_horizon_record(&own->newest, in.marks, in.newest, &ceiling);
+    if (!rc) rc = kv_write_patiently(own->kv, in.marks, e);
+    if (!rc) engi_horizon_recorded(&own->newest, ceiling);
+    if (!rc) rc = engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
     engi_table_change_begin(t);
     if (!rc) rc = kv_load_finish(in.rows, e);
     engi_table_change_end(t);
     engi_changed_all(t);
     if (in.rows) kv_load_free(in.rows);
-    kv_batch_free(in.marks);
+    if (in.marks) kv_batch_free(in.marks);
     buf_fini(&in.key);
-    return rc;
-}
-
-int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
-                   const struct kv_snapshot *at, struct err *e) {
-    struct local_table *t = local_table_pin(own, table, e); /* invariant 8 */
-    if (!t) return -1;
-    int rc = take_over(own, t, from, from_table, at, e);
     engi_table_unpin(own->eng, &t->front);
     return rc;
 }

@@ -25,10 +25,9 @@ static int load_mark(void *arg, struct slice key, struct slice value, struct err
 }
 
 int engi_load_marks(struct local *own, struct err *e) {
-    uint8_t from[4], to[4];
-    store_u32(from, ENGI_TABLE_MARKS);
-    store_u32(to, ENGI_TABLE_MARKS + 1);
-    return kv_scan(own->kv, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, own, e);
+    struct engi_keys all;
+    engi_keys_of(&all, 0, ENGI_TABLE_MARKS);
+    return kv_scan(own->kv, NULL, all.from, all.to, load_mark, own, e);
 }
 
 int local_open(struct eng *eng, const struct eng_options *o, struct err *e) {

@@ -33,15 +33,12 @@ static int drop(struct store *s, uint32_t id, struct err *e) {
     struct local *own = local_of(s);
     struct engi_section section = engi_enter(&own->eng->epoch);
     struct local_table *t = local_table(own, id);
-    uint8_t ends[2][8];
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_MARKS);
-        store_u32(ends[i] + 4, id + i);
-    }
+    struct engi_keys marks;
+    engi_keys_of(&marks, ENGI_TABLE_MARKS, id);
     engi_table_change_begin(t);
     int rc = engi_drop_rows(own->kv, id, e);
     engi_table_change_end(t);
-    if (!rc) rc = kv_drop_range(own->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
+    if (!rc) rc = kv_drop_range(own->kv, marks.from, marks.to, e);
     for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.recorded[i], 0);
         atomic_store(&t->marks.set[i], 0);

@@ -68,6 +68,16 @@ struct eng_part engi_prefix_part(struct slice prefix) {
                              .key = slice_of(prefix.p + ENGI_KEY_PREFIX_MIN, prefix.n - ENGI_KEY_PREFIX_MIN)};
 }
 
+void engi_keys_of(struct engi_keys *keys, uint32_t lead, uint32_t id) {
+    size_t skip = lead ? 0 : 4;
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(keys->ends[i], lead);
+        store_u32(keys->ends[i] + 4, id + i);
+    }
+    keys->from = slice_of(keys->ends[0] + skip, 8 - skip);
+    keys->to = slice_of(keys->ends[1] + skip, 8 - skip);
+}
+
 /* The first byte string after every one that begins with key; *none when there is no such. */
 static int after_all(struct slice key, struct arena *a, struct slice *out, bool *none) {
     while (key.n && key.p[key.n - 1] == 0xff) key.n--;

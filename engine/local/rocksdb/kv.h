@@ -138,6 +138,8 @@ int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backu
 uint64_t kv_bytes(struct kv *kv, struct slice from, struct slice to);
 /* frees whole files at once, then deletes */
 int kv_drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e);
+/* The same key by key, for keys that are used again. */
+int kv_delete_each(struct kv *kv, struct slice from, struct slice to, struct err *e);
 int kv_compact(struct kv *kv, struct err *e); /* rewrites everything */
 
 /* Calls fn for every key in [from, to) until it does not return 0; at NULL: now. */

@@ -57,29 +57,23 @@ int engi_named_scan(struct kv *kv, struct slice prefix, eng_meta_fn fn, void *ar
 
 /* ---- tables ---- */
 
-/* Keys that begin with lead, if it is one, and the id; other keys may be among them. */
+/* The ids behind lead, if it is one, in ascending order; 0 is no table's (engine/local/horizon.h). */
 static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, struct err *e) {
-    uint8_t from[8], to[8];
-    size_t at = lead ? 4 : 0;
-    store_u32(from, lead);
-    store_u32(from + at, lead ? 0 : ENGI_TABLE_FIRST);
+    uint8_t seek[8], to[4];
+    size_t n = lead ? 8 : 4;
+    store_u32(seek, lead);
+    store_u32(seek + n - 4, lead ? 0 : ENGI_TABLE_FIRST);
     store_u32(to, lead + 1);
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = slice_of(from, at + 4)};
-    if (lead) spec.upper = slice_of(to, 4);
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY};
+    if (lead) spec.upper = slice_of(to, sizeof(to));
     struct kv_iter *it = kv_iter_new(kv, &spec, e);
     if (!it) return -1;
-    uint8_t seek[8];
-    memcpy(seek, from, sizeof(seek));
-    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
-    while (got > 0 && !rc) {
-        uint32_t id = it->key.n >= at + 4 ? load_u32(it->key.p + at) : 0;
-        bool names = lead != ENGI_TABLE_MARKS || it->key.n == ENGI_MARK_RECORD; /* horizons are there, too */
-        if (names) rc = fn(arg, id, e);
+    int got = 0, rc = 0;
+    while (!rc && (got = it->ops->iter_move(it, KV_SEEK, slice_of(seek, n), e)) > 0) {
+        uint32_t id = it->key.n >= n ? load_u32(it->key.p + n - 4) : 0;
+        if (id) rc = fn(arg, id, e);
         if (id == UINT32_MAX) break;
-        store_u32(seek + at, id + 1);
-        if (!rc)
-            got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e)
-                        : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+        store_u32(seek + n - 4, id + 1);
     }
     it->ops->iter_free(it);
     return rc || got < 0 ? -1 : 0;
@@ -92,8 +86,7 @@ int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) 
 }
 
 int engi_drop_rows(struct kv *kv, uint32_t table, struct err *e) {
-    uint8_t from[4], to[4];
-    store_u32(from, table);
-    store_u32(to, table + 1);
-    return kv_drop_range(kv, slice_of(from, 4), slice_of(to, 4), e);
+    struct engi_keys rows;
+    engi_keys_of(&rows, 0, table);
+    return kv_drop_range(kv, rows.from, rows.to, e);
 }

@@ -8,9 +8,11 @@ uint64_t kv_bytes(struct kv *kv, struct slice from, struct slice to) {
 
 /* The iterator ignores range deletions, which RocksDB would sort again after each new one, for
  * every table that is dropped. */
-static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, struct slice to, struct err *e) {
+int kv_delete_each(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     enum { AT_A_TIME = 1000 };
     const struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to};
+    struct kv_batch *b = kv_batch_new(kv);
+    if (!b) return err_nomem(e);
     struct kv_iter *it = kv_iter_new(kv, &spec, e);
     int got = it ? it->ops->iter_move(it, KV_SEEK, from, e) : -1;
     while (got > 0) {
@@ -22,23 +24,24 @@ static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, str
         kv_batch_clear(b);
     }
     if (it) it->ops->iter_free(it);
+    kv_batch_free(b);
     return got;
+}
+
+static int delete_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
+    struct kv_batch *b = kv_batch_new(kv);
+    if (!b) return err_nomem(e);
+    kv_batch_delete_range(b, from, to);
+    int rc = kv_write_patiently(kv, b, e);
+    kv_batch_free(b);
+    return rc;
 }
 
 int kv_drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     char *text = NULL;
     rocksdb_delete_file_in_range(kv->db, rocks_chars(from), from.n, rocks_chars(to), to.n, &text);
     if (text) return rocks_failed(text, "the files of a table cannot be deleted", e);
-    struct kv_batch *b = kv_batch_new(kv);
-    if (!b) return err_nomem(e);
-    int rc;
-    if (rocks_begins_short(kv, from)) {
-        kv_batch_delete_range(b, from, to);
-        rc = kv_write_patiently(kv, b, e);
-    } else {
-        rc = delete_each(kv, b, from, to, e);
-    }
-    kv_batch_free(b);
+    int rc = rocks_begins_short(kv, from) ? delete_range(kv, from, to, e) : kv_delete_each(kv, from, to, e);
     if (rc == 0) kv_trim_add(&kv->trim, from, to);
     return rc;
 }
