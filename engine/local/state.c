@@ -19,19 +19,20 @@
 #include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/table.h"
 
-static int check_folder(const struct local *own, struct err *e) {
-    if (!own)
-        return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
-    return own->kv_options.data_dir ? 0
-                                    : err_invalid(e, "States are saved in the data folder, and this server has none");
+/* The folder of a state; there: only if it exists. */
+static int folder_of(const struct local *own, const char *name, bool there, char path[PATH_MAX], struct err *e) {
+    if (!own) return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
+    if (!own->kv_options.data_dir)
+        return err_invalid(e, "States are saved in the data folder, and this server has none");
+    if (kv_state_path(own->kv_options.data_dir, name, path, e)) return -1;
+    return there && access(path, F_OK) ? err_invalid(e, "There is no saved state '%s'", name) : 0;
 }
 
 /* Saves to a temporary name first, so that a state under its own name is whole. */
 int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) {
     struct local *own = local_if(eng);
     char path[PATH_MAX], fresh[PATH_MAX], old[PATH_MAX];
-    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
-        return -1;
+    if (folder_of(own, name, false, path, e)) return -1;
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
         snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
@@ -45,29 +46,19 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
 }
 
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) {
-    struct local *own = local_if(eng);
     char path[PATH_MAX];
-    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
-        return -1;
-    return kv_remove_folder(path, e);
-}
-
-static int folder_of(const struct local *own, const char *name, char path[PATH_MAX], struct err *e) {
-    if (check_folder(own, e) || kv_state_check_name(name, e) || kv_state_path(own->kv_options.data_dir, name, path, e))
-        return -1;
-    return access(path, F_OK) ? err_invalid(e, "There is no saved state '%s'", name) : 0;
+    return folder_of(local_if(eng), name, false, path, e) ? -1 : kv_remove_folder(path, e);
 }
 
 int eng_state_of(const struct eng *eng, const char *name, char of[ENG_STATE_OF_MAX], struct err *e) {
-    const struct local *own = local_if(eng);
     char path[PATH_MAX];
-    return folder_of(own, name, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
+    return folder_of(local_if(eng), name, true, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
 }
 
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) {
     const struct local *own = local_if(eng);
     char path[PATH_MAX];
-    if (folder_of(own, name, path, e)) return NULL;
+    if (folder_of(own, name, true, path, e)) return NULL;
     struct kv_options o = own->kv_options;
     o.block_cache_bytes = (size_t)8 << 20;
     struct eng *state = calloc(1, sizeof(*state));
@@ -97,8 +88,7 @@ int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const
     char states[PATH_MAX], path[PATH_MAX], of[ENG_STATE_OF_MAX];
     struct stat st;
     if (!own || !own->kv_options.data_dir) return 0;
-    if (snprintf(states, sizeof(states), "%s/states", own->kv_options.data_dir) >= PATH_MAX)
-        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (kv_path(states, own->kv_options.data_dir, "states", e)) return -1;
     DIR *dir = opendir(states);
     int rc = 0;
     for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
@@ -120,57 +110,43 @@ void eng_state_settle(struct eng *eng) {
     own->retired = NULL;
 }
 
-/* Discards all state in memory about the old store. The write clock's counters stay, so that this
- * server's timestamps keep growing. */
-static void forget(struct local *own) {
-    engi_cache_clear(own->cache);
-    engi_tables_forget(own->eng);
-    engi_histories_forget(&own->histories);
-    engi_horizon_init(&own->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
-    engi_horizon_init(&own->assigned, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
-}
-
-static struct kv *open_state(struct local *own, const char *name, struct err *e) {
-    char rows[32];
-    if (kv_state_stage(own->kv_options.data_dir, name, rows, e)) return NULL;
-    struct kv_options o = own->kv_options;
-    o.rows = rows;
-    return kv_open(&o, e);
-}
-
 /* Ends the process on a failure after which neither store can be used; the disk still has one of
  * the two. */
 static void must(int rc, const struct err *e) {
     if (rc) log_fatal("the store that was put back cannot be used: %s", e->text);
 }
 
-static int swap(struct local *own, const char *name, struct err *e) {
-    struct err why = {0};
-    engi_reclaim_stop(own->eng);
-    engi_commit_stop(own->eng);
-    struct kv *fresh = open_state(own, name, e);
-    if (fresh) {
-        kv_retire(own->kv);
-        own->retired = own->kv;
-        own->kv = fresh;
-        forget(own);
-        must(engi_load_marks(own, &why), &why);
-    }
-    must(engi_commit_start(own->eng, &why), &why);
-    must(engi_reclaim_start(own->eng, &why), &why);
-    return fresh ? 0 : -1;
-}
-
 int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
     struct local *own = local_if(eng);
-    if (check_folder(own, e)) return -1;
+    struct err why = {0};
+    char from[PATH_MAX], rows[32];
+    if (folder_of(own, name, true, from, e)) return -1;
     eng_state_settle(eng);
     if (own->retired) return err_set(e, ERR_OVERLOADED, "A read of the state before is still going on; try again");
     engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_wrlock(&own->whole);
     engi_order_holds(ENGI_RANK_STORE, 0);
-    int rc = swap(own, name, e);
+    engi_reclaim_stop(eng);
+    engi_commit_stop(eng);
+    struct kv_options o = own->kv_options;
+    o.rows = rows;
+    struct kv *fresh = kv_state_stage(o.data_dir, from, rows, e) ? NULL : kv_open(&o, e);
+    if (fresh) {
+        kv_retire(own->kv);
+        own->retired = own->kv;
+        own->kv = fresh;
+        /* Nothing in memory about the old store counts any more, except that the write clock goes on, so
+         * that this server's timestamps keep growing. */
+        engi_cache_clear(own->cache);
+        engi_tables_forget(eng);
+        engi_histories_forget(&own->histories);
+        engi_horizon_init(&own->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
+        engi_horizon_init(&own->assigned, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
+        must(engi_load_marks(own, &why), &why);
+    }
+    must(engi_commit_start(eng, &why), &why);
+    must(engi_reclaim_start(eng, &why), &why);
     pthread_rwlock_unlock(&own->whole);
     engi_order_leaves(ENGI_RANK_STORE);
-    return rc;
+    return fresh ? 0 : -1;
 }

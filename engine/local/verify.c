@@ -1,18 +1,17 @@
 #include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_check.h"
+#include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/check.h"
 #include "engine/rows/key.h"
 #include "engine/verify.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
 
 static void tell(struct eng_verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void tell(struct eng_verify *v, const char *fmt, ...) {
@@ -32,23 +31,21 @@ struct look {
     struct arena arena; /* of one record */
 };
 
-static int check_record(struct look *l, struct slice key, struct slice value, struct err *e) {
-    uint32_t table = key.n >= ENGI_KEY_TOKEN ? load_u32(key.p) : UINT32_MAX;
-    if (table == ENGI_TABLE_META) {
-        l->v->records++;
-        return l->v->named(l->v->arg, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN), value, e);
-    }
-    if (table < ENGI_TABLE_FIRST) return 0;
-    l->v->rows++;
-    return engi_check_record(key, value, &l->arena, e);
-}
-
 static void take(void *arg, struct slice key, struct slice value) {
     struct look *l = arg;
     struct err e = {0};
     char name[2 * 48 + 1] = "";
+    int rc = 0;
+    uint32_t table = key.n >= ENGI_KEY_TOKEN ? load_u32(key.p) : UINT32_MAX;
     arena_reset(&l->arena);
-    if (!check_record(l, key, value, &e)) return;
+    if (table == ENGI_TABLE_META) {
+        l->v->records++;
+        rc = l->v->named(l->v->arg, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN), value, &e);
+    } else if (table >= ENGI_TABLE_FIRST) {
+        l->v->rows++;
+        rc = engi_check_record(key, value, &l->arena, &e);
+    }
+    if (!rc) return;
     for (size_t i = 0; i < key.n && i < 48; i++) snprintf(name + 2 * i, 3, "%02x", key.p[i]);
     tell(l->v, "%s: the record with the key 0x%s%s: %s", l->folder, name, key.n > 48 ? "..." : "", e.text);
 }
@@ -86,36 +83,25 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
     return rc;
 }
 
-static int look_at_states(struct eng_verify *v, struct err *e) {
-    char states[PATH_MAX], path[PATH_MAX];
-    if (snprintf(states, sizeof(states), "%s/states", v->data_dir) >= PATH_MAX)
-        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    DIR *dir = opendir(states);
-    int rc = 0;
-    for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
-        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX)
-            rc = look_through(v, path, NULL, e);
-    if (dir) closedir(dir);
-    return rc;
-}
-
 int eng_verify(struct eng_verify *v, struct err *e) {
-    char path[PATH_MAX], rows[PATH_MAX];
+    char path[PATH_MAX], rows[PATH_MAX], states[PATH_MAX];
     struct kv_stamp stamp = {.rows = "rows"};
     struct stat st;
     struct err why = {0};
-    if (snprintf(path, sizeof(path), "%s/tally.stamp", v->data_dir) >= PATH_MAX)
-        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (kv_path(path, v->data_dir, "tally.stamp", e) || kv_path(states, v->data_dir, "states", e)) return -1;
     if (stat(v->data_dir, &st) || !S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is no folder", v->data_dir);
     int stamped = kv_stamp_read(path, &stamp, &why);
     if (stamped < 0) tell(v, "%s", why.text);
     else if (!stamped) tell(v, "%s is missing: the folder was never a server's, or has lost it", path);
-    if (stamped <= 0) snprintf(stamp.rows, sizeof(stamp.rows), "rows");
-    if (snprintf(rows, sizeof(rows), "%s/%s", v->data_dir, stamp.rows) >= PATH_MAX)
-        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (kv_path(rows, v->data_dir, stamped > 0 ? stamp.rows : "rows", e)) return -1;
     if (stat(rows, &st)) {
         tell(v, "%s is missing: the rows were in it", rows);
         return 0;
     }
-    return look_through(v, rows, stamped > 0 ? &stamp : NULL, e) || look_at_states(v, e) ? -1 : 0;
+    int rc = look_through(v, rows, stamped > 0 ? &stamp : NULL, e);
+    DIR *dir = opendir(states);
+    for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
+        if (!strchr(d->d_name, '.') && !(rc = kv_path(path, states, d->d_name, e))) rc = look_through(v, path, NULL, e);
+    if (dir) closedir(dir);
+    return rc;
 }

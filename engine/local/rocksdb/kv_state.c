@@ -11,16 +11,13 @@
 
 #include "engine/local/rocksdb/kv_folder.h"
 
-int kv_state_check_name(const char *name, struct err *e) {
+int kv_state_path(const char *data_dir, const char *name, char *path, struct err *e) {
     enum { NAME_MAX_CHARS = 48 };
+    char states[PATH_MAX];
     size_t n = strlen(name);
     bool good = n > 0 && n <= NAME_MAX_CHARS;
     for (size_t i = 0; i < n && good; i++) good = isalnum((unsigned char)name[i]) || name[i] == '-' || name[i] == '_';
-    return good ? 0 : err_invalid(e, "The name of a saved state is 1 to %d letters, digits, - and _", NAME_MAX_CHARS);
-}
-
-int kv_state_path(const char *data_dir, const char *name, char *path, struct err *e) {
-    char states[PATH_MAX];
+    if (!good) return err_invalid(e, "The name of a saved state is 1 to %d letters, digits, - and _", NAME_MAX_CHARS);
     return kv_path(states, data_dir, "states", e) || kv_make_folder(states, e) ? -1 : kv_path(path, states, name, e);
 }
 
@@ -39,46 +36,34 @@ int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e)
     return kv_path(path, folder, note_name, e) || kv_read_text(path, of, size, e) < 0 ? -1 : 0;
 }
 
-static int copy_bytes(int from, int to) {
-    ssize_t n;
-    do n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
-    while (n > 0);
-    return n < 0 || fsync(to) ? -1 : 0;
-}
-
 static int copy_file(const char *from, const char *to, struct err *e) {
     int in = open(from, O_RDONLY | O_CLOEXEC),
         out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int rc = out >= 0 && !copy_bytes(in, out) ? 0 : kv_cannot("copy to", to, e);
+    ssize_t n = out < 0 ? -1 : 1;
+    while (n > 0) n = copy_file_range(in, NULL, out, NULL, 1 << 30, 0);
+    int rc = n == 0 && !fsync(out) ? 0 : kv_cannot("copy to", to, e);
     if (in >= 0) close(in);
     if (out >= 0) close(out);
     return rc;
-}
-
-/* Links table files, which RocksDB never changes, and copies all others, which RocksDB continues to
- * write. */
-static int take_file(const char *from, const char *to, const char *name, struct err *e) {
-    char source[PATH_MAX], target[PATH_MAX];
-    size_t n = strlen(name);
-    if (kv_path(source, from, name, e) || kv_path(target, to, name, e)) return -1;
-    if (n > 4 && !strcmp(name + n - 4, ".sst")) return link(source, target) ? kv_cannot("link", target, e) : 0;
-    return copy_file(source, target, e);
 }
 
 struct stage {
     const char *from, *to;
 };
 
+/* Links a table file, which RocksDB never changes, and copies any other, which RocksDB continues to write. */
 static int stage_one(void *arg, const char *name, struct err *e) {
     const struct stage *s = arg;
-    return take_file(s->from, s->to, name, e);
+    char source[PATH_MAX], target[PATH_MAX];
+    size_t n = strlen(name);
+    if (kv_path(source, s->from, name, e) || kv_path(target, s->to, name, e)) return -1;
+    if (n > 4 && !strcmp(name + n - 4, ".sst")) return link(source, target) ? kv_cannot("link", target, e) : 0;
+    return copy_file(source, target, e);
 }
 
-int kv_state_stage(const char *data_dir, const char *name, char rows[32], struct err *e) {
-    char from[PATH_MAX], to[PATH_MAX];
+int kv_state_stage(const char *data_dir, const char *from, char rows[32], struct err *e) {
+    char to[PATH_MAX];
     int made = -1;
-    if (kv_state_check_name(name, e) || kv_state_path(data_dir, name, from, e)) return -1;
-    if (access(from, F_OK)) return err_invalid(e, "There is no saved state '%s'", name);
     for (unsigned i = 1; made && i < 1000000; i++) {
         snprintf(rows, 32, "rows.%u", i);
         if (kv_path(to, data_dir, rows, e)) return -1;
