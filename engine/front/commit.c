@@ -8,8 +8,6 @@
  * every write that has a sequence when a sync begins is in the log it syncs. After a failed sync no
  * write is acknowledged or taken until the store has put everything on disk another way.
  */
-#include "engine/front/commit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,7 @@
 /* An engine, whatever its store: the tables that it knows, the stripe locks, the commit thread, the
- * reclaimer, the write clock. The store's state in memory is behind store.own. Private to engine/. */
+ * reclaimer, the write clock. The store's state in memory is behind store.own. Private to engine/.
+ *
+ * Its parts have functions in the headers and files that the comments name. */
 #pragma once
 
 #include <pthread.h>
@@ -7,10 +9,7 @@
 
 #include "engine/front/epoch.h"
 #include "engine/front/gather.h"
-#include "engine/front/write_clock.h"
 #include "engine/store.h"
-
-/* Parts of struct eng. The header that each comment names declares the functions. */
 
 struct engi_table;
 
@@ -36,7 +35,7 @@ struct engi_stripe {
     bool ballots_lost;           /* there was no memory for one of them */
 };
 
-/* engine/front/reclaim.h */
+/* engine/front/reclaim.c */
 struct engi_reclaim {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -45,6 +44,13 @@ struct engi_reclaim {
     bool running;
     _Atomic bool stop;
     uint32_t rows_per_second; /* 0: no thread */
+};
+
+/* engine/front/write_clock.c */
+enum { ENGI_CLOCK_STEP = 100000 }; /* microseconds */
+
+struct engi_write_clock {
+    _Atomic int64_t last_us, last_tick;
 };
 
 /* engine/front/commit.c */
@@ -98,5 +104,32 @@ int engi_start(struct eng *eng, struct err *e) MUST_CHECK;
 
 extern const struct store_front engi_front;
 
+/* ---- commit.c ---- */
+
+int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
+/* Ends the thread and syncs what the durability promises at a clean end. */
+void engi_commit_stop(struct eng *eng);
+/* A new sequence, for a write that the store has just taken. */
+uint64_t engi_commit_next_seq(struct eng *eng);
+/* -1 while a failed sync is not healed: nothing may be written. */
+int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
+/* Has seq synced, also where writes are acknowledged before their sync, and waits for it. One
+ * thread syncs at a time, and none after a failed sync: a second fsync may succeed although the
+ * first one lost data. */
+int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
+
+/* ---- write_clock.c ---- */
+
+/* Starts the clock at the recorded ceiling. now_us: the machine's clock. */
+void engi_write_clock_start(struct engi_write_clock *c, int64_t ceiling, int64_t now_us);
+/* A ceiling above all assigned timestamps. */
+int64_t engi_write_clock_end(const struct engi_write_clock *c);
+
+/* ---- reclaim.c ---- */
+
+void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second);
+void engi_reclaim_fini(struct engi_reclaim *r);
+int engi_reclaim_start(struct eng *eng, struct err *e) MUST_CHECK;
+void engi_reclaim_stop(struct eng *eng);
 /* Calls eng->expiry for a row whose expired data is removed. */
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);

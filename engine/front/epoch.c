@@ -29,18 +29,14 @@ void engi_epoch_fini(struct engi_epoch *ep) {
     pthread_mutex_destroy(&ep->lock);
 }
 
-/* Threads take stripes in turn, so that few of them share a cache line. */
-static uint32_t stripe_of_thread(void) {
-    static _Atomic uint32_t threads;
-    static _Thread_local uint32_t stripe = ENGI_EPOCH_STRIPES;
-    if (UNLIKELY(stripe == ENGI_EPOCH_STRIPES)) stripe = atomic_fetch_add(&threads, 1) % ENGI_EPOCH_STRIPES;
-    return stripe;
-}
-
 /* Counts the section in the current phase, then checks that the phase is still current, because a
  * change of the phase may have missed the count. */
 struct engi_section engi_enter(struct engi_epoch *ep) {
-    struct engi_section s = {.stripe = stripe_of_thread()};
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t stripe = ENGI_EPOCH_STRIPES;
+    /* Threads take stripes in turn, so that few of them share a cache line. */
+    if (UNLIKELY(stripe == ENGI_EPOCH_STRIPES)) stripe = atomic_fetch_add(&threads, 1) % ENGI_EPOCH_STRIPES;
+    struct engi_section s = {.stripe = stripe};
     for (;;) {
         s.phase = atomic_load(&ep->phase);
         atomic_fetch_add(&ep->stripes[s.stripe].open[s.phase], 1);

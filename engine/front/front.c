@@ -3,9 +3,7 @@
  * sequences. */
 #include <stdlib.h>
 
-#include "engine/front/commit.h"
 #include "engine/front/eng.h"
-#include "engine/front/reclaim.h"
 #include "engine/front/stripe.h"
 #include "engine/front/table.h"
 
@@ -87,12 +85,6 @@ bool eng_store_figures(const struct eng *eng, struct eng_store_figures *out) {
     if (!eng->store.ops->figures) return false;
     eng->store.ops->figures(&eng->store, out);
     return true;
-}
-
-int64_t eng_write_us(struct eng *eng, int64_t now_us) { return engi_write_clock_us(&eng->write_clock, now_us); }
-
-int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
-    return engi_write_clock_ticks(&eng->write_clock, now_us, n);
 }
 
 bool eng_one_writer(const struct eng *eng) { return eng->store.ops->offers & STORE_ONE_WRITER; }

@@ -6,13 +6,10 @@ bool engi_gather_waits(const struct engi_gather *g, uint64_t asked, int64_t now_
     return asked < g->enough && now_us < g->until_us;
 }
 
-/* A wait is not in vain if at least three quarters of the expected requests came. */
-static bool was_in_vain(const struct engi_gather *g, uint64_t asked) {
-    return (asked - g->asked) * 4 < (g->enough - g->asked) * 3;
-}
-
 void engi_gather_begin(struct engi_gather *g, uint64_t asked) {
-    if (g->enough && !was_in_vain(g, asked)) g->rests = 0;
+    /* A wait is not in vain if at least three quarters of the expected requests came. */
+    bool came = (asked - g->asked) * 4 >= (g->enough - g->asked) * 3;
+    if (g->enough && came) g->rests = 0;
     else if (g->enough) {
         g->rests = g->rests * 2 < RESTS_MAX ? g->rests * 2 + 1 : RESTS_MAX;
         g->rest = g->rests;

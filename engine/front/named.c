@@ -1,5 +1,4 @@
 /* Named records: the catalogue's. */
-#include "engine/front/commit.h"
 #include "engine/front/eng.h"
 #include "engine/front/lock_order.h"
 
@@ -28,11 +27,6 @@ static void pass_notice(void *arg) {
     engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
 }
 
-static int watch_store(struct eng *eng, struct err *e) {
-    if (!eng->store.ops->meta_watch) return 0; /* in a store of one writer there is no other's change */
-    return eng->store.ops->meta_watch(&eng->store, pass_notice, eng, e);
-}
-
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
     engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
     size_t i = 0;
@@ -45,7 +39,8 @@ int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) 
     }
     engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
     if (!fits) return err_set(e, ERR_SERVER, "the store has too many watchers");
-    return first ? watch_store(eng, e) : 0;
+    int (*watch)(struct store *, eng_notice_fn, void *, struct err *) = eng->store.ops->meta_watch;
+    return first && watch ? watch(&eng->store, pass_notice, eng, e) : 0; /* one writer has no other's changes */
 }
 
 void eng_meta_unwatch(struct eng *eng, const void *arg) {

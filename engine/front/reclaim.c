@@ -1,13 +1,21 @@
-#include "engine/front/reclaim.h"
+/* Reclaiming: a thread has the store remove dead data that is old enough, table by table. The store
+ * knows what that is and how to find it (struct store_reclaim of engine/store.h); this file keeps the
+ * pace and the turns.
+ *
+ * The thread keeps to a pace in rows a second, and the store holds no lock or guard while it waits.
+ * It visits a table once in an eighth of the table's gc_grace. In its next round it visits the parts
+ * of a table where reads had to pass many rows that a deletion covers (STORE_MANY_COVERED), so that
+ * later reads need not pass them again.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/front/table.h"
+#include "engine/rows/key.h"
 
 enum { KEYS_PER_PAUSE = 256, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
@@ -47,6 +55,35 @@ static int visited(void *arg) {
     p->since_pause = 0;
     if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
     return p->paced ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / p->eng->reclaim.rows_per_second) : 0;
+}
+
+/* ---- rows that expired ---- */
+
+void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
+    engi_mutex_lock(&eng->expiry_lock, ENGI_RANK_LEAF);
+    eng->expiry = fn;
+    eng->expiry_arg = arg;
+    engi_mutex_unlock(&eng->expiry_lock, ENGI_RANK_LEAF);
+}
+
+void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts) {
+    size_t n = engi_prefix_len(key);
+    struct err e = {0};
+    struct arena a;
+    if (!n || key.n <= n) return;
+    struct eng_expiry x = {.part = engi_prefix_part(slice_of(key.p, n))};
+    arena_init(&a, 1024, 0);
+    eng_row_init(&x.row, key.p[n] == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of(key.p + n + 1, key.n - n - 1));
+    engi_mutex_lock(&eng->expiry_lock, ENGI_RANK_LEAF);
+    if (eng->expiry && !eng_row_decode(value, &a, &x.row, &e)) {
+        if (covered_ts > x.row.del_ts) {
+            x.row.del_ts = covered_ts;
+            x.row.del_at = ENG_COVERED;
+        }
+        eng->expiry(eng->expiry_arg, &x);
+    }
+    engi_mutex_unlock(&eng->expiry_lock, ENGI_RANK_LEAF);
+    arena_fini(&a);
 }
 
 /* ---- tables ---- */

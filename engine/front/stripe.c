@@ -108,15 +108,6 @@ static void read_ballot(struct eng *eng, const struct eng_part *part) {
     s->ballots = b;
 }
 
-static void forget_ballots(struct eng *eng, const struct eng_part *part) {
-    struct engi_stripe *s = &eng->stripes[stripe(part)];
-    for (struct engi_ballot *b; (b = s->ballots);) {
-        s->ballots = b->next;
-        free(b);
-    }
-    s->ballots_lost = false;
-}
-
 static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
     struct eng_part part = engi_prefix_part(prefix);
     struct engi_ballot *b = eng_holds(eng, &part) ? eng->stripes[stripe(&part)].ballots : NULL;
@@ -145,8 +136,13 @@ void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_
 
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
     struct engi_stripe_set set = set_of(parts, n);
-    for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) forget_ballots(eng, parts[i]);
     for (uint32_t i = next_of(&set, 0); i < ENGI_STRIPES; i = next_of(&set, i + 1)) {
+        struct engi_stripe *s = &eng->stripes[i];
+        for (struct engi_ballot *b; (b = s->ballots);) {
+            s->ballots = b->next;
+            free(b);
+        }
+        s->ballots_lost = false;
         leave(eng, i, pthread_self());
         engi_order_leaves(ENGI_RANK_STRIPE);
     }

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/rows/dropped.h"
 

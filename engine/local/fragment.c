@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/front/commit.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 

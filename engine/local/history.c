@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/local.h"
 #include "engine/local/table.h"

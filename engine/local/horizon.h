@@ -19,7 +19,7 @@ enum engi_horizon_kind {
     /* every timestamp, from clients too, except those that a mark for far timestamps covers
      * (engine/local/marks.h) */
     ENGI_HORIZON_NEWEST,
-    ENGI_HORIZON_CLOCK,  /* timestamps that this server assigned (engine/front/write_clock.h) */
+    ENGI_HORIZON_CLOCK,  /* timestamps that this server assigned (engine/front/write_clock.c) */
 };
 
 enum { ENGI_HORIZON_STEP = 60000000 }; /* microseconds, of ENGI_HORIZON_NEWEST */

@@ -5,7 +5,6 @@
  * (engine/local/rocksdb/kv.h, load_new), all or none of them. So invariants 1 (engine/local/horizon.h) and 4
  * (engine/local/marks.h) hold wherever the copy is interrupted.
  */
-#include "engine/front/commit.h"
 #include "engine/local/local.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"

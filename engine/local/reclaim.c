@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/murmur3.h"
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/fragment.h"
 #include "engine/local/local.h"

@@ -6,7 +6,7 @@
  * resurface. The reclaimer reads the whole row with its guard held exclusively and writes it back
  * without the dead parts. Deletions of ranges and partitions are removed gc_grace after they were
  * made, when all rows that they cover are gone. Compactions then drop the bytes. The pass holds no
- * lock or guard while the reclaimer keeps its pace (engine/front/reclaim.h).
+ * lock or guard while the reclaimer keeps its pace (engine/front/reclaim.c).
  */
 #pragma once
 

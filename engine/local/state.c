@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
-#include "engine/front/reclaim.h"
 #include "engine/local/cache.h"
 #include "engine/local/history.h"
 #include "engine/local/local.h"

@@ -1,7 +1,6 @@
 /* The local store: its table of functions for the front (engine/store.h). */
 #include <stdio.h>
 
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/cache.h"
 #include "engine/local/local.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/murmur3.h"
-#include "engine/front/commit.h"
 #include "engine/front/lock_order.h"
 #include "engine/front/stripe.h"
 #include "engine/local/fragment.h"

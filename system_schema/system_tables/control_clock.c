@@ -1,6 +1,6 @@
 /* system_control.clock: a test freezes, advances, sets and releases the server's clock here
  * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps
- * never go back, whatever a test does here (engine/front/write_clock.h). */
+ * never go back, whatever a test does here (engine/front/write_clock.c). */
 #include "system_schema/system_tables/system_table.h"
 
 static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "running", [CLOCK_FROZEN] = "frozen"};
