@@ -95,8 +95,6 @@ void kv_batch_clear(struct kv_batch *b);
  * the batch is unchanged. With patience it sleeps a little when the store wants writes slowed
  * down; otherwise it never blocks. */
 int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
-/* Whether a write may be tried again after KV_BUSY. */
-bool kv_has_room(struct kv *kv);
 /* Whether an error in the background makes writes fail; if so, its text goes to why. */
 bool kv_ailing(struct kv *kv, char *why, size_t size);
 /* Everything written before the call is in the log; with to_disk, on disk. One thread. */

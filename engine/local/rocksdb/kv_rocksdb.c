@@ -12,6 +12,7 @@
  * A store without a data folder has its files in memory, and neither log nor stamp.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@
 #include "base/log.h"
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/local/rocksdb/kv_folder.h"
-#include "engine/local/rocksdb/kv_replay.h"
 #include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/rocksdb/rocks.h"
 
@@ -69,58 +69,45 @@ uint32_t kv_iterators(const struct kv *kv) { return atomic_load(&kv->iterators);
 
 /* ---- insert hints of memtables (near_len) ---- */
 
-/* The C API has no function for this option. */
-static rocksdb_options_t *with_hints(const struct kv *kv, char **text) {
-    char what[100];
-    rocksdb_options_t *with = rocksdb_options_create();
-    snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", kv->o.near_len);
-    rocksdb_get_options_from_string(kv->options, what, with, text);
-    return with;
-}
-
-/* Sets p to the least key behind all keys with this beginning. False: there is none. */
-static bool next_beginning(uint8_t *p, size_t n) {
-    while (n && p[n - 1] == UINT8_MAX) p[--n] = 0;
-    if (n) p[n - 1]++;
-    return n > 0;
-}
-
-/* The number of different beginnings of n bytes that keys have, at most `most`. Read errors are
- * ignored here, since later reads report them. The blocks read do not stay in the cache. */
-static size_t count_beginnings(struct kv *kv, size_t n, size_t most) {
+/* Whether the stored keys may need more insert hints than a quarter of a memtable holds. If writes
+ * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
+ * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
+ * for each value of the last byte. Read errors are ignored here, since later reads report them. The
+ * blocks read do not stay in the cache. */
+static bool has_many_hints(struct kv *kv) {
+    enum { OF = 4, HINT_BYTES = 300, VALUES = 256 };
     uint8_t at[KV_NEAR_MAX] = {0};
-    size_t found = 0;
+    size_t n = kv->o.near_len - 1, may = rocks_memtable_bytes(kv) / OF / (HINT_BYTES * VALUES), found = 0;
     rocksdb_readoptions_t *o = rocks_read_options(ENG_TIER_ANY);
     rocksdb_readoptions_set_total_order_seek(o, 1);
     rocksdb_readoptions_set_fill_cache(o, 0);
     rocksdb_iterator_t *i = rocksdb_create_iterator(kv->db, o);
     rocksdb_iter_seek_to_first(i);
-    for (bool more = true; more && found < most && rocksdb_iter_valid(i); found++) {
+    for (bool more = true; more && found <= may && rocksdb_iter_valid(i); found++) {
         struct slice key;
         key.p = (const uint8_t *)rocksdb_iter_key(i, &key.n);
         memset(at, 0, n);
         memcpy(at, key.p, key.n < n ? key.n : n);
-        more = next_beginning(at, n);
+        size_t last = n; /* to the least key behind all keys with this beginning, if there is one */
+        while (last && at[last - 1] == UINT8_MAX) at[--last] = 0;
+        more = last > 0;
+        if (more) at[last - 1]++;
         rocksdb_iter_seek(i, (const char *)at, n);
     }
     rocksdb_iter_destroy(i);
     rocksdb_readoptions_destroy(o);
-    return found;
+    return found > may;
 }
 
-/* Whether the stored keys may need more insert hints than a quarter of a memtable holds. If writes
- * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
- * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
- * for each value of the last byte. */
-static bool has_many_hints(struct kv *kv) {
-    enum { OF = 4, HINT_BYTES = 300, VALUES = 256 };
-    size_t may = rocks_memtable_bytes(kv) / OF / (HINT_BYTES * VALUES);
-    return count_beginnings(kv, kv->o.near_len - 1, may + 1) > may;
-}
-
+/* Opens the store; hints: with insert hints, for which the C API has no function. */
 static int open_db(struct kv *kv, bool hints, struct err *e) {
-    char *text = NULL;
-    rocksdb_options_t *o = hints ? with_hints(kv, &text) : kv->options;
+    char *text = NULL, what[100];
+    rocksdb_options_t *o = kv->options;
+    if (hints) {
+        snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", kv->o.near_len);
+        o = rocksdb_options_create();
+        rocksdb_get_options_from_string(kv->options, what, o, &text);
+    }
     if (!text) kv->db = rocksdb_open(o, kv->rows, &text);
     if (hints) rocksdb_options_destroy(o);
     return text ? rocks_failed(text, "cannot open the data folder", e) : 0;
@@ -128,14 +115,57 @@ static int open_db(struct kv *kv, bool hints, struct err *e) {
 
 /* Opens the store, and opens it again without insert hints if its keys have too many beginnings:
  * these can be counted only in an open store. */
-static int open_with_hints(struct kv *kv, struct err *e) {
+static int open_store(struct kv *kv, struct err *e) {
     assert(kv->o.near_len <= KV_NEAR_MAX);
-    if (open_db(kv, true, e)) return -1;
-    if (!has_many_hints(kv)) return 0;
-    rocksdb_close(kv->db);
-    kv->db = NULL;
-    return open_db(kv, false, e);
+    if (open_db(kv, kv->o.near_len > 0, e)) return -1;
+    if (kv->o.near_len && has_many_hints(kv)) {
+        rocksdb_close(kv->db);
+        kv->db = NULL;
+        if (open_db(kv, false, e)) return -1;
+    }
+    kv_trim_init(&kv->trim, kv->db);
+    return 0;
 }
+
+/* ---- replay of the log ---- */
+
+/* Writes the logs of a store that was not closed cleanly to table files before the store is opened.
+ * RocksDB reads the rows of a log into a memtable that is always sorted. Each insertion finds its
+ * position, which takes most of a start after a kill. No thread reads while a store is being
+ * opened, so here the rows go to memtables that are sorted once each, when their table file is
+ * written. The store is then opened with no rows in its logs. In all other respects RocksDB replays
+ * the log as in every start. These memtables keep no insert hints, so a log in which ranges begin with
+ * arbitrary keys is as fast; such a log must be replayed, a small one of another kind need not be. */
+static int replay(struct kv *kv, bool must, struct err *e) {
+    /* WORTH_IT: bytes of logs from which a replay pays, since opening a store once more writes and syncs a
+     * few files. Memtables of a quarter sort faster per row and reuse each other's memory; for a long log
+     * they are larger, since more than about MEMTABLES files would make writers wait for compactions. */
+    enum { WORTH_IT = 2 << 20, OF = 4, MEMTABLES = 8, FILES = 16 /* few, since the store opens them again */ };
+    struct kv_stamp found;
+    char *text = NULL;
+    uint64_t bytes = 0;
+    if (kv_stamp_take(kv->rows, &found, e)) return -1;
+    for (uint32_t i = 0; i < found.n_logs; i++) bytes += found.logs[i].bytes;
+    if (!found.manifest || (bytes < WORTH_IT && !must)) return 0;
+    rocksdb_options_t *o = rocksdb_options_create_copy(kv->options);
+    size_t part = rocks_memtable_bytes(kv) / OF;
+    rocksdb_options_set_create_if_missing(o, 0);
+    rocksdb_options_set_write_buffer_size(o, part > bytes / MEMTABLES ? part : bytes / MEMTABLES);
+    rocksdb_options_set_memtable_vector_rep(o);
+    rocksdb_options_set_allow_concurrent_memtable_write(o, 0); /* which that has not */
+    rocksdb_options_set_disable_auto_compactions(o, 1);
+    rocksdb_options_set_max_open_files(o, FILES);
+    rocksdb_options_set_max_file_opening_threads(o, 1);
+    rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
+    rocksdb_t *db = rocksdb_open(o, kv->rows, &text);
+    if (db) rocksdb_close(db);
+    rocksdb_options_destroy(o);
+    if (text) return rocks_failed(text, "cannot open the data folder", e);
+    log_info("%" PRIu64 " bytes of the log are in table files", bytes);
+    return 0;
+}
+
+/* ---- opening ---- */
 
 static int open_in_memory(struct kv *kv, struct err *e) {
     kv->memory = rocksdb_create_mem_env();
@@ -145,9 +175,7 @@ static int open_in_memory(struct kv *kv, struct err *e) {
     rocksdb_options_set_create_if_missing(kv->options, 1);
     for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(kv->write[patience], 1);
     rocks_count_nothing();
-    if (kv->o.near_len ? open_with_hints(kv, e) : open_db(kv, false, e)) return -1;
-    kv_trim_init(&kv->trim, kv->db);
-    return 0;
+    return open_store(kv, e);
 }
 
 static int open_in_folder(struct kv *kv, struct err *e) {
@@ -167,10 +195,9 @@ static int open_in_folder(struct kv *kv, struct err *e) {
     rocks_set_options(kv);
     rocksdb_options_set_create_if_missing(kv->options, !found.store);
     rocks_count_nothing();
-    if (kv_replay(kv->options, kv->rows, kv->o.near_len && found.range_from >= kv->o.near_len, e)) return -1;
-    if (kv->o.near_len ? open_with_hints(kv, e) : open_db(kv, false, e)) return -1;
-    kv_trim_init(&kv->trim, kv->db);
-    return rocks_write_stamp(kv, e);
+    bool must = kv->o.near_len && found.range_from >= kv->o.near_len;
+    if (replay(kv, must, e)) return -1;
+    return open_store(kv, e) ? -1 : rocks_write_stamp(kv, e);
 }
 
 /* A thread that waits for writing goes before new readers. Otherwise a stream of writes to the

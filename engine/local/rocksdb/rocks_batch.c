@@ -1,7 +1,9 @@
 /* Batches, and writing them. */
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "engine/local/rocksdb/kv_log.h"
 #include "engine/local/rocksdb/rocks.h"
@@ -67,6 +69,19 @@ void kv_batch_clear(struct kv_batch *b) {
     buf_clear(&b->conditions, 4096);
 }
 
+/* Whether a write may be tried again after KV_BUSY. */
+static bool has_room(struct kv *kv) { return !rocks_property(kv->db, "rocksdb.is-write-stopped", 0); }
+
+int kv_wait_for_room(struct kv *kv, struct err *e) {
+    enum { WAIT_US = 60000000, STEP_NS = 2000000 };
+    int64_t until = clock_machine_us(&clock_real) + WAIT_US;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+        if (has_room(kv)) return 0;
+    } while (clock_machine_us(&clock_real) < until);
+    return err_set(e, ERR_OVERLOADED, "the store has been flushing and compacting for a minute; no write is taken");
+}
+
 /* The one writer excludes its other writes to these keys, so they do not change between this check
  * and the write. */
 static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
@@ -82,10 +97,6 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
         if (got == 1) kv_release(now.handle);
     }
     return hold ? 0 : KV_CHANGED;
-}
-
-bool kv_has_room(struct kv *kv) {
-    return !rocks_property(kv->db, "rocksdb.is-write-stopped", 0);
 }
 
 /* True: the store wants writes slowed down, and nothing was written. */
@@ -107,7 +118,7 @@ int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     char *text = NULL;
     uint8_t note[KV_LOG_NOTE];
     if (rocks_injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
-    if (fault_hit(FAULT_KV_BUSY) || (patience && !kv_has_room(kv))) return KV_BUSY;
+    if (fault_hit(FAULT_KV_BUSY) || (patience && !has_room(kv))) return KV_BUSY;
     int met = check_conditions(kv, b, e);
     if (met) return met;
     kv_log_note(note, atomic_load_explicit(&kv->synced, memory_order_relaxed));
@@ -120,6 +131,13 @@ int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     if (UNLIKELY((text != NULL) != atomic_load_explicit(&kv->write_failed, memory_order_relaxed)))
         atomic_store(&kv->write_failed, text != NULL);
     return text ? rocks_failed(text, "the store cannot be written", e) : 0;
+}
+
+int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) {
+    int rc;
+    while ((rc = kv_write(kv, b, true, e)) == KV_BUSY)
+        if (kv_wait_for_room(kv, e)) return -1;
+    return rc;
 }
 
 int rocks_write_nothing(struct kv *kv, bool deletion, struct err *e) {

@@ -59,12 +59,6 @@ rocksdb_readoptions_t *rocks_read_options(enum eng_tier tier) {
     return o;
 }
 
-SELDOM static int iter_ended(rocksdb_iterator_t *i, struct err *e) {
-    char *text = NULL;
-    rocksdb_iter_get_error(i, &text);
-    return text ? read_failed(text, e) : 0;
-}
-
 static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
     rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
     if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
@@ -75,7 +69,11 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
     case KV_NEXT: rocksdb_iter_next(i); break;
     case KV_PREV: rocksdb_iter_prev(i); break;
     }
-    if (UNLIKELY(!rocksdb_iter_valid(i))) return kv_iter_lend(iter, iter_ended(i, e), e);
+    if (UNLIKELY(!rocksdb_iter_valid(i))) {
+        char *text = NULL;
+        rocksdb_iter_get_error(i, &text);
+        return kv_iter_lend(iter, text ? read_failed(text, e) : 0, e);
+    }
     iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
     iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
     return kv_iter_lend(iter, 1, e);
@@ -112,4 +110,15 @@ struct kv_iter *kv_iter_new(struct kv *kv, const struct kv_iter_spec *spec, stru
     it->tier = spec->tier;
     atomic_fetch_add_explicit(&kv->iterators, 1, memory_order_relaxed);
     return &it->it;
+}
+
+int kv_scan(struct kv *kv, const struct kv_snapshot *at, struct slice from, struct slice to,
+            int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
+    struct kv_iter *it = kv_iter_new(kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
+    while (got > 0 && !(rc = fn(arg, it->key, it->value, e))) got = it->ops->iter_move(it, KV_NEXT, from, e);
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
 }

@@ -855,7 +855,7 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
     char ck[16], value[1001];
     memset(value, 'v', 1000);
     value[1000] = 0;
-    /* four memtables' worth: a start puts those of the first two into files, if they are not there yet (kv_replay) */
+    /* four memtables' worth: a start puts those of the first two into files, if they are not there yet (replay) */
     for (int i = 0; i < 4000; i++) {
         snprintf(ck, sizeof(ck), "%06d", i);
         put_row(w, "p", ENG_ROW, ck, value, 10);
