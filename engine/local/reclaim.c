@@ -38,11 +38,6 @@ struct pass {
     uint32_t since_open; /* of it: records visited */
 };
 
-static int visited(struct pass *p) {
-    p->since_open++;
-    return p->o->visited(p->o->arg);
-}
-
 /* ---- the iterator ---- */
 
 static int reopen(struct pass *p, struct err *e) {
@@ -64,13 +59,10 @@ static int next(struct pass *p, struct err *e) {
     return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e);
 }
 
-static bool in_partition(const struct pass *p) {
-    return p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
-}
-
-static enum engi_kind kind_at(const struct pass *p) { return p->it->key.p[p->prefix.n]; }
-static struct slice rest_at(const struct pass *p) {
-    return slice_of(p->it->key.p + p->prefix.n + 1, p->it->key.n - p->prefix.n - 1);
+/* The kind of the partition's record that the iterator stands on; ENGI_PAST: it stands on another one's. */
+static enum engi_kind kind_at(const struct pass *p) {
+    bool within = p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
+    return within ? p->it->key.p[p->prefix.n] : ENGI_PAST;
 }
 
 /* ---- rows ---- */
@@ -98,13 +90,14 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
     if (value) kv_batch_put(b, key, *value);
     else kv_batch_delete(b, key);
     int rc = kv_write(p->own->kv, b, false, e);
-    if (rc == KV_BUSY)
-        rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     kv_batch_free(b);
-    if (!rc) engi_count(p->own->eng, ENG_STAT_RECLAIMED);
-    if (!rc && !value) p->own->removed++;
-    if (!rc) engi_changed(p->t, p->bucket);
-    return rc;
+    if (rc == KV_BUSY)
+        return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
+    if (rc) return rc;
+    engi_count(p->own->eng, ENG_STAT_RECLAIMED);
+    if (!value) p->own->removed++;
+    engi_changed(p->t, p->bucket);
+    return 0;
 }
 
 /* A partition's record. */
@@ -157,61 +150,48 @@ static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
     }
     if (!purged.dropped) note_left(p, &purged);
     else if (clean_row(p, p->it->key, e)) return -1;
-    return visited(p);
-}
-
-static int covered_at(struct pass *p, int64_t *ts, struct err *e) {
-    struct slice ck = rest_at(p);
-    if (p->fragmented && !engi_window_knows(&p->window, ck)) {
-        p->seek.n = 0;
-        buf_put_slice(&p->seek, p->it->key);
-        if (buf_failed(&p->seek)) return err_nomem(e);
-        size_t n = p->prefix.n + 1;
-        int rc = engi_window_load(&p->window, p->it, buf_slice(&p->prefix), slice_of(p->seek.p + n, p->seek.n - n),
-                                  false, e);
-        if (rc || (rc = p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e)) <= 0)
-            return rc < 0 ? rc : err_set(e, ERR_SERVER, "a row is gone");
-        ck = rest_at(p);
-    }
-    *ts = engi_tombs_at(&p->tombs, ck);
-    int64_t fragmented = p->fragmented ? engi_window_at(&p->window, ck) : ENG_NO_TS;
-    if (fragmented > *ts) *ts = fragmented;
-    return 0;
+    p->since_open++;
+    return p->o->visited(p->o->arg);
 }
 
 static int visit_rows(struct pass *p, struct err *e) {
-    int got = seek_to(p, ENGI_ROW, e), rc = 0;
-    while (got > 0 && in_partition(p)) {
-        int64_t ts = ENG_NO_TS;
-        if ((rc = covered_at(p, &ts, e)) || (rc = visit_row(p, ts, e))) return rc;
-        got = next(p, e);
+    struct slice prefix = buf_slice(&p->prefix);
+    int got = seek_to(p, ENGI_ROW, e);
+    for (; got > 0 && kind_at(p) == ENGI_ROW; got = next(p, e)) {
+        struct slice ck = engi_rest(p->it->key, prefix.n);
+        if (p->fragmented && !engi_window_knows(&p->window, ck)) {
+            int rc = engi_window_load_at(&p->window, p->it, prefix, &p->seek, false, e);
+            if (rc) return rc;
+            ck = engi_rest(p->it->key, prefix.n);
+        }
+        int64_t ts = engi_tombs_at(&p->tombs, ck);
+        int64_t fragment = p->fragmented ? engi_window_at(&p->window, ck) : ENG_NO_TS;
+        int rc = visit_row(p, fragment > ts ? fragment : ts, e);
+        if (rc) return rc;
     }
     return got < 0 ? got : 0;
 }
 
 /* ---- deletions of ranges and of the partition ---- */
 
-/* Removes the deletion's record, unless it has changed since the rows below it were checked. */
-static int remove_same(struct pass *p, struct err *e) {
-    struct kv_value value;
-    int got = kv_get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
-    if (got <= 0) return got;
-    bool same = slice_eq(value.bytes, p->it->value);
-    kv_release(value.handle);
-    if (!same) p->left[ENGI_MARK_COVER] = true;
-    return same ? write_one(p, p->it->key, NULL, e) : 0;
-}
-
-/* With the lock of the writers of such a record: of fragments, or of the record's key. */
+/* Removes the deletion's record, unless it has changed since the rows below it were checked: with the
+ * lock of the writers of such a record, of fragments or of the record's key. */
 static int remove_deletion(struct pass *p, bool range, struct err *e) {
     struct engi_guards *guards = &p->own->guards;
     uint64_t hash = murmur3_hash(p->it->key);
+    struct kv_value value;
     if (range) engi_partition_fragment(guards, buf_slice(&p->prefix));
     else if (!take_exclusive(p, hash)) {
         p->left[ENGI_MARK_COVER] = true;
         return 0;
     }
-    int rc = remove_same(p, e);
+    int rc = kv_get(p->own->kv, ENG_TIER_ANY, p->it->key, &value, e);
+    if (rc > 0) {
+        bool same = slice_eq(value.bytes, p->it->value);
+        kv_release(value.handle);
+        if (!same) p->left[ENGI_MARK_COVER] = true;
+        rc = same ? write_one(p, p->it->key, NULL, e) : 0;
+    }
     if (range) engi_partition_end_fragment(guards, buf_slice(&p->prefix));
     else engi_guard_release(guards, hash);
     return rc;
@@ -221,7 +201,7 @@ static int remove_deletion(struct pass *p, bool range, struct err *e) {
  * that they cover are removed. */
 static int visit_deletions(struct pass *p, struct err *e) {
     int got = seek_to(p, 0, e), rc = 0;
-    for (; got > 0 && in_partition(p) && kind_at(p) <= ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
+    for (; got > 0 && kind_at(p) <= ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
         int64_t ts, at;
         if (kind_at(p) == ENGI_STATIC) continue;
         if (engi_tomb_deletion(p->it->value, &ts, &at, e)) return -1;
@@ -230,57 +210,46 @@ static int visit_deletions(struct pass *p, struct err *e) {
         bool is_old = !p->skipped && at < p->limits.before_seconds;
         if (!is_old && !swallowed) p->left[ENGI_MARK_COVER] = true;
         else if ((rc = remove_deletion(p, range, e))) return rc;
-        if ((rc = visited(p))) return rc;
+        p->since_open++;
+        if ((rc = p->o->visited(p->o->arg))) return rc;
     }
     return got < 0 ? got : 0;
 }
 
 /* ---- partitions ---- */
 
-/* Returns AGAIN after the loose range tombstones were fragmented. */
-static int read_loose(struct pass *p, int got, struct err *e) {
-    struct engi_tomb tomb;
-    for (; got > 0 && in_partition(p) && kind_at(p) == ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
-        p->fragmented = engi_on_fragment(p->it, buf_slice(&p->prefix));
-        if (p->fragmented) break;
-        if (!p->relieved) {
-            p->relieved = true;
-            if (engi_fragment_all(p->own, buf_slice(&p->prefix), e)) return -1;
-            return reopen(p, e) ? -1 : AGAIN;
-        }
-        if (engi_tomb_read(rest_at(p), p->it->value, &tomb, e) || engi_tombs_add(&p->tombs, &tomb, e)) return -1;
-    }
-    return got < 0 ? got : engi_tombs_fragment(&p->tombs, e);
-}
-
+/* Reads the records in front of the rows, and visits the static row. Returns AGAIN after the loose range
+ * tombstones were fragmented. */
 static int read_head(struct pass *p, struct err *e) {
+    struct slice prefix = buf_slice(&p->prefix);
+    struct engi_tomb tomb;
     arena_reset(&p->tomb_arena);
     engi_tombs_init(&p->tombs, &p->tomb_arena);
     engi_window_reset(&p->window);
     p->fragmented = p->skipped = false;
     int got = seek_to(p, 0, e);
-    if (got > 0 && in_partition(p) && kind_at(p) == ENGI_PARTITION_DELETION) {
+    if (got > 0 && kind_at(p) == ENGI_PARTITION_DELETION) {
         int64_t at;
         if (engi_tomb_deletion(p->it->value, &p->tombs.partition_ts, &at, e)) return -1;
         got = next(p, e);
     }
-    if (got > 0 && in_partition(p) && kind_at(p) == ENGI_STATIC) {
+    if (got > 0 && kind_at(p) == ENGI_STATIC) {
         int rc = visit_row(p, p->tombs.partition_ts, e);
         if (rc) return rc;
         got = next(p, e);
     }
-    return got < 0 ? got : read_loose(p, got, e);
-}
-
-static int visit_partition(struct pass *p, struct err *e) {
-    int rc;
-    p->relieved = false;
-    do rc = read_head(p, e);
-    while (rc == AGAIN);
-    if (rc) return rc;
-    bool deletions = p->fragmented || p->tombs.n || p->tombs.partition_ts != ENG_NO_TS;
-    if ((rc = visit_rows(p, e))) return rc;
-    return deletions ? visit_deletions(p, e) : 0;
+    for (; got > 0 && kind_at(p) == ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
+        p->fragmented = engi_on_fragment(p->it, prefix);
+        if (p->fragmented) break;
+        if (!p->relieved) {
+            p->relieved = true;
+            return engi_fragment_all(p->own, prefix, e) || reopen(p, e) ? -1 : AGAIN;
+        }
+        if (engi_tomb_read(engi_rest(p->it->key, prefix.n), p->it->value, &tomb, e) ||
+            engi_tombs_add(&p->tombs, &tomb, e))
+            return -1;
+    }
+    return got < 0 ? got : engi_tombs_fragment(&p->tombs, e);
 }
 
 /* ---- buckets ---- */
@@ -293,11 +262,21 @@ static int visit_bucket(struct pass *p, struct err *e) {
         if (!n) return err_set(e, ERR_SERVER, "a stored key is damaged");
         p->prefix.n = 0;
         buf_put(&p->prefix, p->it->key.p, n);
-        rc = visit_partition(p, e);
+        p->relieved = false;
+        do rc = read_head(p, e);
+        while (rc == AGAIN);
+        bool deletions = p->fragmented || p->tombs.n || p->tombs.partition_ts != ENG_NO_TS;
+        if (!rc) rc = visit_rows(p, e);
+        if (!rc && deletions) rc = visit_deletions(p, e);
         if (!rc && p->since_open > KEYS_PER_ITERATOR) rc = reopen(p, e);
         if (!rc) got = seek_to(p, ENGI_PAST, e);
     }
     return rc ? rc : got < 0 ? got : 0;
+}
+
+static bool has_mark(const struct pass *p, int mark) {
+    uint16_t place = engi_mark_place((enum engi_mark)mark, p->bucket);
+    return engi_mark_has(p->t->marks.set, place) || engi_mark_has(p->t->marks.recorded, place);
 }
 
 /* Removes the marks that the bucket no longer needs, in the store first. With all commit locks. */
@@ -308,8 +287,7 @@ static int clear_marks(struct pass *p, struct err *e) {
         uint8_t key[ENGI_MARK_RECORD];
         if (m == ENGI_MARK_OLD_ROWS) continue;
         if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the guards know by now */
-        bool there = engi_mark_has(marks->set, place) || engi_mark_has(marks->recorded, place);
-        if (!there || p->left[m] || engi_mark_has(marks->touched, place)) continue;
+        if (!has_mark(p, m) || p->left[m] || engi_mark_has(marks->touched, place)) continue;
         store_u32(key, ENGI_TABLE_MARKS);
         store_u32(key + 4, p->t->front.id);
         store_u16(key + 8, place);
@@ -321,18 +299,12 @@ static int clear_marks(struct pass *p, struct err *e) {
     return 0;
 }
 
-static bool is_marked(const struct pass *p) {
-    bool marked = false;
-    for (int m = 0; m < ENGI_MARKS; m++) {
-        uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
-        marked = marked || engi_mark_has(p->t->marks.set, place) || engi_mark_has(p->t->marks.recorded, place);
-    }
-    return marked;
-}
-
 static int run_bucket(struct pass *p, struct err *e) {
     struct engi_commit_locks *locks = &p->own->commit_locks;
     uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
+    bool marked = false;
+    for (int m = 0; m < ENGI_MARKS; m++) marked = marked || has_mark(p, m);
+    if (!marked) return 0;
     p->lower.n = p->upper.n = 0;
     engi_key_table(&p->lower, p->t->front.id);
     buf_u8(&p->lower, first);
@@ -382,7 +354,7 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
         p->bucket = (uint16_t)b;
         bool was_passed = engi_mark_has(t->passed, p->bucket);
         if (was_passed) engi_mark_put(t->passed, p->bucket, false);
-        if ((o->whole || was_passed) && is_marked(p)) rc = run_bucket(p, e);
+        if (o->whole || was_passed) rc = run_bucket(p, e);
     }
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     arena_fini(&p->tomb_arena);

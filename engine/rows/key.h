@@ -30,6 +30,9 @@ void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_ki
 size_t engi_prefix_len(struct slice key);
 /* Decodes the prefix of a partition; key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
+/* The part of a partition's key behind the prefix of n bytes and the kind. */
+static inline struct slice engi_rest(struct slice key, size_t n) { return slice_of(key.p + n + 1, key.n - n - 1); }
+
 /* The bucket of a token: one of 256 ranges of tokens, for which engine/local/marks.h keeps what
  * partitions may hold. */
 static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }

@@ -277,6 +277,16 @@ int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice pre
     return rc;
 }
 
+int engi_window_load_at(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct buf *seek, bool reverse,
+                        struct err *e) {
+    seek->n = 0;
+    buf_put_slice(seek, it->key);
+    if (buf_failed(seek)) return err_nomem(e);
+    int rc = engi_window_load(w, it, prefix, engi_rest(buf_slice(seek), prefix.n), reverse, e);
+    if (!rc) rc = it->ops->iter_move(it, KV_SEEK, buf_slice(seek), e);
+    return rc == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : rc < 0 ? rc : 0;
+}
+
 int64_t engi_window_at(const struct engi_window *w, struct slice ck) {
     uint32_t lo = 0, hi = w->n;
     while (lo < hi) { /* the first fragment that ends after ck */

@@ -81,4 +81,7 @@ static inline bool engi_window_knows(const struct engi_window *w, struct slice c
  * anywhere. 0, -1, ENG_INCOMPLETE. */
 int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
                      struct err *e) MUST_CHECK;
+/* The same at the row that the iterator stands on, to which the iterator then moves back. seek: scratch. */
+int engi_window_load_at(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct buf *seek, bool reverse,
+                        struct err *e) MUST_CHECK;
 int64_t engi_window_at(const struct engi_window *w, struct slice ck);
