@@ -25,33 +25,24 @@ struct step {
     bool more;
 };
 
-/* The part of a key of the partition behind its kind. */
-static struct slice rest_of(const struct step *s, struct slice key) {
-    return slice_of(key.p + s->prefix.n + 1, key.n - s->prefix.n - 1);
-}
-
 static int seek(struct step *s, struct err *e) {
     return buf_failed(&s->key) ? err_nomem(e) : s->it->ops->iter_move(s->it, KV_SEEK, buf_slice(&s->key), e);
 }
 
 static enum engi_kind kind_at(const struct step *s) { return s->it->key.p[s->prefix.n]; }
 
-/* Reads the partition's deletion, if there is one. */
-static int read_partition(struct step *s, struct err *e) {
+/* Reads the partition's deletion, if there is one, and the loose range tombstones. */
+static int read_loose(struct step *s, struct err *e) {
+    size_t bytes = 0;
     int64_t at;
     buf_put_slice(&s->key, s->prefix);
     int got = seek(s, e);
-    if (got <= 0 || kind_at(s) != ENGI_PARTITION_DELETION) return got < 0 ? got : 0;
-    return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
-}
-
-static int read_loose(struct step *s, struct err *e) {
-    s->key.n = 0;
-    buf_put_slice(&s->key, s->prefix);
+    if (got > 0 && kind_at(s) == ENGI_PARTITION_DELETION &&
+        engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
+        return -1;
+    if (got < 0) return got;
     buf_u8(&s->key, ENGI_RANGE_TOMBSTONE);
-    int got = seek(s, e);
-    size_t bytes = 0;
-    for (; got > 0 && kind_at(s) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(s->it, s->prefix);
+    for (got = seek(s, e); got > 0 && kind_at(s) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(s->it, s->prefix);
          got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e)) {
         s->more = s->n_loose == ENGI_FRAGMENT_LOOSE || bytes >= ENGI_LOOSE_BYTES_MAX;
         if (s->more) break;
@@ -59,7 +50,7 @@ static int read_loose(struct step *s, struct err *e) {
         bytes += s->it->key.n;
         l->key = arena_dup(&s->arena, s->it->key);
         if (!l->key.p) return err_nomem(e);
-        if (engi_tomb_read(rest_of(s, l->key), s->it->value, &l->tomb, e)) return -1;
+        if (engi_tomb_read(engi_rest(l->key, s->prefix.n), s->it->value, &l->tomb, e)) return -1;
         s->n_loose++;
     }
     return got < 0 ? got : 0;
@@ -69,32 +60,29 @@ static int by_start(const void *a, const void *b) {
     return slice_cmp(((const struct loose *)a)->tomb.range.from, ((const struct loose *)b)->tomb.range.from);
 }
 
-/* Deletes a fragment and adds it to those to make new ones of. 1: the step is full. */
-static int take_piece(struct step *s, const struct engi_tomb *piece, struct err *e) {
-    kv_batch_delete(s->batch, s->it->key);
-    if (piece->ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, piece, e)) return -1;
-    if (++s->n_pieces < ENGI_FRAGMENT_PIECES || piece->range.no_end) return 0;
-    s->clip = arena_dup(&s->arena, piece->range.to);
-    return s->clip.p ? 1 : err_nomem(e);
-}
-
-/* Takes the fragments that a range overlaps and that are not taken yet. */
+/* Takes the fragments that a range overlaps and that are not taken yet: deletes them, and adds them to those
+ * to make new ones of. */
 static int read_pieces(struct step *s, const struct engi_interval *range, struct slice *beyond, struct err *e) {
     struct slice from = beyond->p && slice_cmp(*beyond, range->from) > 0 ? *beyond : range->from;
     struct engi_tomb piece;
     s->key.n = 0;
     engi_key_fragment_after(&s->key, s->prefix, from);
-    int got = seek(s, e), rc = 0;
-    while (got > 0 && !rc && engi_on_fragment(s->it, s->prefix)) {
-        if (engi_tomb_read(rest_of(s, s->it->key), s->it->value, &piece, e)) return -1;
+    int got = seek(s, e);
+    while (got > 0 && engi_on_fragment(s->it, s->prefix)) {
+        if (engi_tomb_read(engi_rest(s->it->key, s->prefix.n), s->it->value, &piece, e)) return -1;
         if (!range->no_end && slice_cmp(piece.range.from, range->to) >= 0) break;
-        rc = take_piece(s, &piece, e);
+        kv_batch_delete(s->batch, s->it->key);
+        if (piece.ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, &piece, e)) return -1;
         *beyond = piece.range.no_end ? slice_of("", 0) : arena_dup(&s->arena, piece.range.to);
         if (!beyond->p) return err_nomem(e);
-        if (rc || piece.range.no_end) break;
+        if (piece.range.no_end) break;
+        if (++s->n_pieces >= ENGI_FRAGMENT_PIECES) {
+            s->clip = *beyond; /* the step is full */
+            break;
+        }
         got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e);
     }
-    return rc < 0 ? rc : got < 0 ? got : 0;
+    return got < 0 ? got : 0;
 }
 
 static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
@@ -129,8 +117,7 @@ static int replace_loose(struct step *s, struct err *e) {
 static int run(struct step *s, struct err *e) {
     struct slice beyond = {0};
     struct engi_tomb piece;
-    int rc = read_partition(s, e);
-    if (!rc) rc = read_loose(s, e);
+    int rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
     qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
     for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)

@@ -94,30 +94,23 @@ static int set_slices(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
+/* Sets the keys that the scan reads, and the key at which the first partition is sought. */
 static void set_bounds(struct eng_scan *s) {
     const struct eng_scan_spec *spec = &s->spec;
     if (spec->part) {
         engi_key_prefix(&s->lower, spec->part);
         engi_key_kind(&s->upper, spec->part, ENGI_PAST);
-        return;
+    } else {
+        engi_key_token(&s->lower, spec->table, spec->token_from);
+        if (spec->token_to == INT64_MAX) engi_key_table(&s->upper, spec->table + 1);
+        else engi_key_token(&s->upper, spec->table, spec->token_to + 1);
     }
-    engi_key_token(&s->lower, spec->table, spec->token_from);
-    if (spec->token_to == INT64_MAX) engi_key_table(&s->upper, spec->table + 1);
-    else engi_key_token(&s->upper, spec->table, spec->token_to + 1);
-}
-
-/* Sets the key at which the first partition is sought. */
-static void set_start(struct eng_scan *s) {
-    const struct eng_scan_spec *spec = &s->spec;
     if (!spec->resume_key.p) {
         buf_put_slice(&s->seek, buf_slice(&s->lower));
         return;
     }
-    struct eng_part part = spec->part ? *spec->part
-                                      : (struct eng_part){.table = spec->table,
-                                                          .token = murmur3_token(spec->resume_key),
-                                                          .key = spec->resume_key};
-    engi_key_prefix(&s->seek, &part);
+    struct eng_part part = {.table = spec->table, .token = murmur3_token(spec->resume_key), .key = spec->resume_key};
+    engi_key_prefix(&s->seek, spec->part ? spec->part : &part);
     if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
 }
 
@@ -189,7 +182,6 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     buf_init(&s->lower, 0);
     buf_init(&s->upper, 0);
     set_bounds(s);
-    set_start(s);
     if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
     if (UNLIKELY(s->view.gone)) s->state = AT_END;
     if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
@@ -238,9 +230,7 @@ static inline bool in_partition(const struct eng_scan *s) {
     return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
 }
 
-static struct slice key_rest(const struct eng_scan *s) {
-    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
-}
+static struct slice key_rest(const struct eng_scan *s) { return engi_rest(s->it->key, s->prefix.n); }
 
 static void seek_kind(struct eng_scan *s, enum engi_kind kind) {
     s->seek.n = 0;
@@ -262,8 +252,74 @@ static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
 
+/* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the slices.
+ * The older ones are skipped together. 1: all, 0: there are more than a scan handles. */
+static int read_all_loose(struct eng_scan *s, struct err *e) {
+    const struct engi_interval *first = &s->slices[0], *last = first + s->n_slices - (s->n_slices > 0);
+    size_t bytes = 0;
+    int got = s->on_key;
+    for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
+        struct engi_tomb tomb;
+        s->fragmented = engi_on_fragment(s->it, buf_slice(&s->prefix));
+        if (s->fragmented) return 1;
+        bytes += s->it->key.n;
+        if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
+        s->cost->tombstones++;
+        if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
+        if (tomb.ts <= s->tombs.partition_ts && key_rest(s).p[0] == ENGI_LOOSE) {
+            s->seek.n = 0;
+            engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
+            got = move(s, KV_SEEK, e);
+            continue;
+        }
+        bool wanted = tomb.ts > s->tombs.partition_ts && s->n_slices &&
+                      (tomb.range.no_end || slice_cmp(tomb.range.to, first->from) > 0) &&
+                      (last->no_end || slice_cmp(tomb.range.from, last->to) < 0);
+        if (wanted && engi_tombs_add(&s->tombs, &tomb, e)) return -1;
+        got = move(s, KV_NEXT, e);
+    }
+    return got < 0 ? got : 1;
+}
+
+/* Adds the fragments in the slices, up to the bound. */
+static int add_fragments(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
+    uint32_t room = ENG_MARKERS_MAX;
+    struct engi_tomb piece;
+    for (uint32_t i = 0; i < s->n_slices; i++) {
+        const struct engi_interval *slice = &s->slices[i];
+        s->seek.n = 0;
+        engi_key_fragment_after(&s->seek, buf_slice(&s->prefix), slice->from);
+        int got = move(s, KV_SEEK, e);
+        for (; got > 0 && room && engi_on_fragment(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
+            if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
+            if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
+            if (piece.ts > to->partition_ts && engi_tombs_add(to, &piece, e)) return -1;
+            room--;
+        }
+        if (got < 0) return got;
+    }
+    s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
+    return 0;
+}
+
+/* Counts the deletions of the partition and of ranges in the slices. Loose tombstones and fragments are split
+ * together, so that their count does not depend on how many are loose. Leaves the iterator at any position. */
+static int count_markers(struct eng_scan *s, struct err *e) {
+    struct engi_tombs all = s->tombs;
+    if (s->fragmented) {
+        engi_tombs_init(&all, &s->partition_arena);
+        all.partition_ts = s->tombs.partition_ts;
+        for (uint32_t i = 0; i < s->tombs.n; i++)
+            if (engi_tombs_add(&all, &s->tombs.tombs[i], e)) return -1;
+        int rc = add_fragments(s, &all, e);
+        if (rc || engi_tombs_fragment(&all, e)) return rc ? rc : -1;
+    }
+    uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
+    s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
+    return 0;
+}
+
 static int read_static(struct eng_scan *s, struct err *e) {
-    if (!s->spec.statics) return 0;
     struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
     if (!bytes.p) return err_nomem(e);
     eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
@@ -271,90 +327,6 @@ static int read_static(struct eng_scan *s, struct err *e) {
     s->has_static = visible > 0;
     s->static_expired = visible == 0 && s->spec.expired && s->statics.n_expired;
     return visible < 0 ? -1 : 0;
-}
-
-/* Whether some slice may have rows in the range. */
-static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
-    if (!s->n_slices) return false;
-    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
-    return (range->no_end || slice_cmp(range->to, first->from) > 0) &&
-           (last->no_end || slice_cmp(range->from, last->to) < 0);
-}
-
-/* Adds the loose range tombstone at the iterator, and moves on. Tombstones older than the
- * partition's deletion are skipped together. */
-static int read_loose(struct eng_scan *s, struct err *e) {
-    struct engi_tomb tomb;
-    s->cost->tombstones++;
-    if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
-    if (tomb.ts > s->tombs.partition_ts)
-        return is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e) ? -1 : move(s, KV_NEXT, e);
-    if (key_rest(s).p[0] != ENGI_LOOSE) return move(s, KV_NEXT, e);
-    s->seek.n = 0;
-    engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
-    return move(s, KV_SEEK, e);
-}
-
-static int read_partition_deletion(struct eng_scan *s, struct err *e) {
-    int64_t at;
-    s->cost->tombstones++;
-    return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
-}
-
-/* Reads the loose range tombstones newer than the partition's deletion. 1: all, 0: there are more
- * than a scan handles. */
-static int read_all_loose(struct eng_scan *s, struct err *e) {
-    size_t bytes = 0;
-    int got = s->on_key;
-    for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
-        s->fragmented = engi_on_fragment(s->it, buf_slice(&s->prefix));
-        if (s->fragmented) return 1;
-        bytes += s->it->key.n;
-        if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
-        got = read_loose(s, e);
-    }
-    return got < 0 ? got : 1;
-}
-
-/* Adds the fragments in a slice, up to the bound. */
-static int add_fragments(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room,
-                       struct err *e) {
-    struct engi_tomb piece;
-    s->seek.n = 0;
-    engi_key_fragment_after(&s->seek, buf_slice(&s->prefix), slice->from);
-    int got = move(s, KV_SEEK, e);
-    for (; got > 0 && *room && engi_on_fragment(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
-        if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
-        if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
-        if (piece.ts > to->partition_ts && engi_tombs_add(to, &piece, e)) return -1;
-        --*room;
-    }
-    return got < 0 ? got : 0;
-}
-
-/* Splits loose tombstones and fragments together, so that their count does not depend on how many
- * are loose. Leaves the iterator at any position. */
-static int fragment_all_together(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
-    uint32_t room = ENG_MARKERS_MAX;
-    engi_tombs_init(to, &s->partition_arena);
-    to->partition_ts = s->tombs.partition_ts;
-    for (uint32_t i = 0; i < s->tombs.n; i++)
-        if (engi_tombs_add(to, &s->tombs.tombs[i], e)) return -1;
-    for (uint32_t i = 0; i < s->n_slices; i++) {
-        int rc = add_fragments(s, &s->slices[i], to, &room, e);
-        if (rc) return rc;
-    }
-    s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
-    return engi_tombs_fragment(to, e);
-}
-
-static int count_markers(struct eng_scan *s, struct err *e) {
-    struct engi_tombs all = s->tombs;
-    int rc = s->fragmented ? fragment_all_together(s, &all, e) : 0;
-    if (rc) return rc;
-    uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
-    s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
-    return 0;
 }
 
 /* Reads the records in front of the rows, if there may be any. Leaves the iterator at any position.
@@ -366,8 +338,11 @@ static int read_head(struct eng_scan *s, struct err *e) {
     int got = s->on_key;
     while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
         uint8_t kind = s->it->key.p[s->prefix.n];
-        if (kind == ENGI_PARTITION_DELETION && read_partition_deletion(s, e)) return -1;
-        if (kind == ENGI_STATIC && read_static(s, e)) return -1;
+        int64_t at;
+        s->cost->tombstones += kind == ENGI_PARTITION_DELETION;
+        if (kind == ENGI_PARTITION_DELETION && engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
+            return -1;
+        if (kind == ENGI_STATIC && s->spec.statics && read_static(s, e)) return -1;
         got = move(s, KV_NEXT, e);
     }
     if (got < 0) return got;
@@ -445,22 +420,6 @@ static const struct engi_interval *current_slice(const struct eng_scan *s) {
     return &s->slices[s->spec.reverse ? s->n_slices - 1 - s->slice : s->slice];
 }
 
-/* The position before the first row of the slice in scan order, as a key to seek. */
-static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *slice) {
-    struct slice resume = s->spec.resume_ck;
-    seek_kind(s, ENGI_ROW);
-    if (!s->spec.reverse) {
-        bool beyond = s->resuming && slice_cmp(resume, slice->from) >= 0;
-        buf_put_slice(&s->seek, beyond ? resume : slice->from);
-        if (beyond) buf_u8(&s->seek, 0); /* the next possible key */
-        return KV_SEEK;
-    }
-    bool beyond = s->resuming && (slice->no_end || slice_cmp(resume, slice->to) < 0);
-    if (!beyond && slice->no_end) seek_kind(s, ENGI_PAST);
-    else buf_put_slice(&s->seek, beyond ? resume : slice->to);
-    return KV_SEEK_BACK;
-}
-
 static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
 
 /* Whether the iterator stands on a row of the slice; in reverse it may stand on the slice's
@@ -479,7 +438,15 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
         return 0;
     }
     const struct engi_interval *slice = current_slice(s);
-    enum kv_move how = slice_start(s, slice);
+    struct slice resume = s->spec.resume_ck;
+    bool beyond = s->resuming && (s->spec.reverse ? slice->no_end || slice_cmp(resume, slice->to) < 0
+                                                  : slice_cmp(resume, slice->from) >= 0);
+    enum kv_move how = s->spec.reverse ? KV_SEEK_BACK : KV_SEEK;
+    /* Seeks the position before the first row of the slice in scan order. */
+    seek_kind(s, s->spec.reverse && !beyond && slice->no_end ? ENGI_PAST : ENGI_ROW);
+    if (beyond) buf_put_slice(&s->seek, resume);
+    else if (!s->spec.reverse || !slice->no_end) buf_put_slice(&s->seek, s->spec.reverse ? slice->to : slice->from);
+    if (beyond && !s->spec.reverse) buf_u8(&s->seek, 0); /* the next possible key */
     /* Forward, the previous slice or the head may have ended on this very row. */
     bool there = how == KV_SEEK && s->on_key && in_partition(s) && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
     int got = there ? 1 : move(s, how, e);
@@ -509,32 +476,6 @@ SELDOM static int pass_row(struct eng_scan *s, int got) {
     return 0;
 }
 
-/* AT_NEXT */
-static int next_row(struct eng_scan *s, struct err *e) {
-    return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e));
-}
-
-/* Loads the fragments at the row, and moves the iterator back to it. */
-static int load_window(struct eng_scan *s, struct err *e) {
-    struct slice prefix = buf_slice(&s->prefix);
-    s->seek.n = 0;
-    buf_put_slice(&s->seek, s->it->key);
-    if (buf_failed(&s->seek)) return err_nomem(e);
-    size_t n = prefix.n + 1;
-    int rc = engi_window_load(&s->window, s->it, prefix, slice_of(s->seek.p + n, s->seek.n - n), s->spec.reverse, e);
-    if (rc) return rc;
-    s->cost->tombstones += s->window.n;
-    if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
-    s->rows_left -= s->window.n < s->rows_left ? s->window.n : s->rows_left;
-    int got = move(s, KV_SEEK, e);
-    return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
-}
-
-/* The next scan would pass the same many rows. */
-static void pass_covered(struct eng_scan *s) {
-    if (++s->covered == COVERED_MANY) hint(s, STORE_MANY_COVERED);
-}
-
 /* Copies the row's key and bytes to where they stay, unless the row is large. */
 static struct slice keep_row(struct eng_scan *s) {
     struct slice bytes = s->it->value;
@@ -557,28 +498,14 @@ static inline struct slice row_bytes(struct eng_scan *s) {
     return s->it->value;
 }
 
-/* With cells. */
-static int decode_row(struct eng_scan *s, struct slice bytes, int64_t del_ts, struct err *e) {
-    arena_reset(&s->row_arena);
-    int visible = decode(s, bytes, &s->row_arena, del_ts, &s->row, e);
-    if (visible < 0) return -1;
-    if (!visible && del_ts != ENG_NO_TS) pass_covered(s);
-    if (!visible && (s->spec.expired || s->spec.deletions)) {
-        if (eng_row_decode(bytes, &s->row_arena, &s->row, e)) return -1;
-        engi_dropped_hide(s->view.dropped, &s->row, false);
-        visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
-        if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
-        s->expired = visible > 0;
-    }
-    s->state = visible ? AT_PENDING : AT_NEXT;
-    return 0;
-}
-
 /* AT_ROW */
 static int look_at_row(struct eng_scan *s, struct err *e) {
     if (s->fragmented && !engi_window_knows(&s->window, key_rest(s))) {
-        int rc = load_window(s, e);
+        int rc = engi_window_load_at(&s->window, s->it, buf_slice(&s->prefix), &s->seek, s->spec.reverse, e);
         if (rc) return rc;
+        s->cost->tombstones += s->window.n;
+        if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
+        s->rows_left -= s->window.n < s->rows_left ? s->window.n : s->rows_left;
     }
     size_t n = s->it->value.n;
     if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
@@ -599,9 +526,21 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
         s->state = AT_PENDING;
         return 0;
     }
-    int rc = decode_row(s, bytes, del_ts, e);
-    if (s->state != AT_PENDING) arena_rewind(&s->kept, mark);
-    return rc;
+    arena_reset(&s->row_arena);
+    int visible = decode(s, bytes, &s->row_arena, del_ts, &s->row, e);
+    /* The next scan would pass the same many rows. */
+    if (!visible && del_ts != ENG_NO_TS && ++s->covered == COVERED_MANY) hint(s, STORE_MANY_COVERED);
+    if (!visible && (s->spec.expired || s->spec.deletions)) {
+        if (eng_row_decode(bytes, &s->row_arena, &s->row, e)) return -1;
+        engi_dropped_hide(s->view.dropped, &s->row, false);
+        visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
+        if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
+        s->expired = visible > 0;
+    }
+    if (visible < 0) return -1;
+    s->state = visible ? AT_PENDING : AT_NEXT;
+    if (!visible) arena_rewind(&s->kept, mark);
+    return 0;
 }
 
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
@@ -627,7 +566,7 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     return 1;
 }
 
-/* AT_NEXT on a plain row: a combination of next_row, look_at_row and give_row. 0: these three
+/* AT_NEXT on a plain row: a combination of pass_row, look_at_row and give_row. 0: these three
  * continue from the state that it leaves. */
 static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
     struct kv_iter *it = s->it;
@@ -681,7 +620,7 @@ SELDOM static int walk(struct eng_scan *s, struct eng_item *item, struct err *e)
         case AT_SEEK: rc = enter_partition(s, e); break;
         case AT_SLICE: rc = enter_slice(s, e); break;
         case AT_ROW: rc = look_at_row(s, e); break;
-        case AT_NEXT: rc = next_row(s, e); break;
+        case AT_NEXT: rc = pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e)); break;
         case AT_PENDING: rc = s->delivered ? give_row(s, item) : give_partition(s, item); break;
         case AT_PARTITION_END: rc = leave_partition(s, item); break;
         case AT_END: return 0;

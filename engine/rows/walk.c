@@ -46,10 +46,6 @@ struct walk {
 
 static enum engi_kind kind_at(const struct walk *w) { return w->it->key.p[w->prefix.n]; }
 
-static struct slice rest_at(const struct walk *w) {
-    return slice_of(w->it->key.p + w->prefix.n + 1, w->it->key.n - w->prefix.n - 1);
-}
-
 static void covered(struct walk *w, int64_t ts) {
     w->r->n_covering++;
     if (ts > w->r->covered_ts) w->r->covered_ts = ts;
@@ -59,12 +55,6 @@ static int next(struct walk *w, struct err *e) { return w->it->ops->iter_move(w-
 
 static int seek(struct walk *w, struct err *e) {
     return buf_failed(&w->seek) ? err_nomem(e) : w->it->ops->iter_move(w->it, KV_SEEK, buf_slice(&w->seek), e);
-}
-
-static int keep_statics(struct walk *w, struct err *e) {
-    if (!w->r->with_statics) return 0;
-    w->r->n_statics_key = w->it->key.n;
-    return engi_value_copy(w->it->value, w->r->arena, &w->r->statics, e);
 }
 
 /* Walks past the partition's deletion and its static row, unless the static row is the one to
@@ -83,23 +73,22 @@ static int walk_head(struct walk *w, struct err *e) {
         got = next(w, e);
     }
     if (got <= 0 || w->r->key.p[w->prefix.n] == ENGI_STATIC || kind_at(w) != ENGI_STATIC) return got;
-    return keep_statics(w, e) ? -1 : next(w, e);
+    w->r->n_statics_key = w->it->key.n;
+    if (w->r->with_statics && engi_value_copy(w->it->value, w->r->arena, &w->r->statics, e)) return -1;
+    return next(w, e);
 }
 
-static bool on_loose(const struct walk *w) {
-    return kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(w->it, w->prefix);
-}
-
-/* Reads the loose range tombstones that are newer than the partition's deletion. They stand behind
- * the older ones, which one seek skips. */
-static int walk_loose(struct walk *w, int got, struct err *e) {
+/* Reads the loose range tombstones that are newer than the partition's deletion, which stand behind the
+ * older ones, so that one seek skips those; and then the fragment at the row. */
+static int walk_ranges(struct walk *w, int got, struct err *e) {
     struct engi_tomb tomb;
     int64_t partition_ts = w->r->partition_ts;
     bool passed_over = partition_ts == ENG_NO_TS;
-    while (got > 0 && on_loose(w)) {
+    while (got > 0 && kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(w->it, w->prefix)) {
+        struct slice rest = engi_rest(w->it->key, w->prefix.n);
         if (++w->r->n_loose > ENGI_LOOSE_MAX && w->tier == ENG_TIER_CACHE) return KV_INCOMPLETE;
-        if (engi_tomb_read(rest_at(w), w->it->value, &tomb, e)) return -1;
-        if (!passed_over && tomb.ts <= partition_ts && rest_at(w).p[0] == ENGI_LOOSE) {
+        if (engi_tomb_read(rest, w->it->value, &tomb, e)) return -1;
+        if (!passed_over && tomb.ts <= partition_ts && rest.p[0] == ENGI_LOOSE) {
             passed_over = true;
             engi_key_loose_after(&w->seek, w->prefix, partition_ts);
             got = seek(w, e);
@@ -108,17 +97,12 @@ static int walk_loose(struct walk *w, int got, struct err *e) {
         if (engi_interval_covers(&tomb.range, w->ck)) covered(w, tomb.ts);
         got = next(w, e);
     }
-    return got;
-}
-
-static int walk_fragments(struct walk *w, int got, struct err *e) {
-    struct engi_tomb tomb;
     if (got <= 0 || !engi_on_fragment(w->it, w->prefix)) return got;
     w->seek.n = 0;
     engi_key_fragment_after(&w->seek, w->prefix, w->ck);
     got = seek(w, e);
     if (got <= 0 || !engi_on_fragment(w->it, w->prefix)) return got;
-    if (engi_tomb_read(rest_at(w), w->it->value, &tomb, e)) return -1;
+    if (engi_tomb_read(engi_rest(w->it->key, w->prefix.n), w->it->value, &tomb, e)) return -1;
     if (engi_interval_covers(&tomb.range, w->ck)) covered(w, tomb.ts);
     return got;
 }
@@ -127,7 +111,7 @@ static int walk_fragments(struct walk *w, int got, struct err *e) {
 static int walk_to_row(struct walk *w, struct err *e) {
     struct store_read *r = w->r;
     int got = walk_head(w, e);
-    if (r->key.p[w->prefix.n] == ENGI_ROW) got = walk_fragments(w, walk_loose(w, got, e), e);
+    if (r->key.p[w->prefix.n] == ENGI_ROW) got = walk_ranges(w, got, e);
     if (got <= 0) return got;
     if (slice_cmp(w->it->key, r->key) < 0) got = w->it->ops->iter_move(w->it, KV_SEEK, r->key, e);
     if (got <= 0 || !slice_eq(w->it->key, r->key)) return got < 0 ? got : 0;
@@ -143,8 +127,7 @@ void engi_read_begin(struct store_read *r) {
 
 int engi_walk(struct kv_iter *it, enum eng_tier tier, struct store_read *r, struct err *e) {
     size_t n = r->n_prefix;
-    struct walk w = {.it = it, .tier = tier, .r = r, .prefix = slice_of(r->key.p, n)};
-    w.ck = slice_of(r->key.p + n + 1, r->key.n - n - 1);
+    struct walk w = {.it = it, .tier = tier, .r = r, .prefix = slice_of(r->key.p, n), .ck = engi_rest(r->key, n)};
     buf_init(&w.seek, 0);
     int rc = walk_to_row(&w, e);
     buf_fini(&w.seek);
