@@ -17,16 +17,6 @@ static int too_many(const struct engi_tombs *t, struct err *e) {
     return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
 }
 
-static int grow(struct engi_tombs *t, struct err *e) {
-    uint32_t cap = t->cap ? t->cap * 2 : 8;
-    struct engi_tomb *grown = ARENA_ARRAY(t->arena, cap, struct engi_tomb);
-    if (!grown) return too_many(t, e);
-    if (t->n) memcpy(grown, t->tombs, t->n * sizeof(*grown));
-    t->tombs = grown;
-    t->cap = cap;
-    return 0;
-}
-
 /* Copies an interval's bounds to the arena. */
 static int keep(struct engi_interval *i, struct arena *a) {
     i->from = arena_dup(a, i->from);
@@ -36,7 +26,14 @@ static int keep(struct engi_interval *i, struct arena *a) {
 
 int engi_tombs_add(struct engi_tombs *t, const struct engi_tomb *tomb, struct err *e) {
     struct engi_tomb kept = *tomb;
-    if (t->n == t->cap && grow(t, e)) return -1;
+    if (t->n == t->cap) {
+        uint32_t cap = t->cap ? t->cap * 2 : 8;
+        struct engi_tomb *grown = ARENA_ARRAY(t->arena, cap, struct engi_tomb);
+        if (!grown) return too_many(t, e);
+        if (t->n) memcpy(grown, t->tombs, t->n * sizeof(*grown));
+        t->tombs = grown;
+        t->cap = cap;
+    }
     if (keep(&kept.range, t->arena)) return too_many(t, e);
     t->tombs[t->n++] = kept;
     return 0;
@@ -62,18 +59,6 @@ static uint32_t bounds_after(const struct engi_tombs *t, struct slice key) {
     return lo;
 }
 
-static void collect_bounds(struct engi_tombs *t) {
-    uint32_t n = 0, unique = 0;
-    for (uint32_t i = 0; i < t->n; i++) {
-        t->bounds[n++] = t->tombs[i].range.from;
-        if (!t->tombs[i].range.no_end) t->bounds[n++] = t->tombs[i].range.to;
-    }
-    qsort(t->bounds, n, sizeof(*t->bounds), by_bytes);
-    for (uint32_t i = 0; i < n; i++)
-        if (!unique || !slice_eq(t->bounds[unique - 1], t->bounds[i])) t->bounds[unique++] = t->bounds[i];
-    t->n_bounds = unique;
-}
-
 /* The first piece from i on that no tombstone covers yet; next[] is shortened on the way. */
 static uint32_t unpainted(uint32_t *next, uint32_t i) {
     uint32_t end = i;
@@ -90,7 +75,15 @@ int engi_tombs_fragment(struct engi_tombs *t, struct err *e) {
     if (!t->n) return 0;
     t->bounds = ARENA_ARRAY(t->arena, (size_t)t->n * 2, struct slice);
     if (!t->bounds) return err_nomem(e);
-    collect_bounds(t);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        t->bounds[n++] = t->tombs[i].range.from;
+        if (!t->tombs[i].range.no_end) t->bounds[n++] = t->tombs[i].range.to;
+    }
+    qsort(t->bounds, n, sizeof(*t->bounds), by_bytes);
+    t->n_bounds = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!i || !slice_eq(t->bounds[t->n_bounds - 1], t->bounds[i])) t->bounds[t->n_bounds++] = t->bounds[i];
     t->piece = ARENA_ARRAY(t->arena, t->n_bounds, const struct engi_tomb *);
     uint32_t *next = ARENA_ARRAY(t->arena, (size_t)t->n_bounds + 1, uint32_t);
     if (!t->piece || !next) return err_nomem(e);
@@ -129,19 +122,16 @@ bool engi_tombs_next(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *
     return true;
 }
 
-static bool lies_in(const struct engi_interval *range, const struct engi_interval *slices, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        bool after = !slices[i].no_end && slice_cmp(range->from, slices[i].to) >= 0,
-             before = !range->no_end && slice_cmp(range->to, slices[i].from) <= 0;
-        if (!after && !before) return true;
-    }
-    return false;
-}
-
 uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices) {
     uint32_t n = 0;
-    struct engi_tomb run;
-    for (uint32_t i = 0; t->n && engi_tombs_next(t, &i, &run);) n += lies_in(&run.range, slices, n_slices);
+    struct engi_tomb found;
+    for (uint32_t i = 0; t->n && engi_tombs_next(t, &i, &found);) {
+        bool within = false;
+        for (uint32_t k = 0; k < n_slices && !within; k++)
+            within = (slices[k].no_end || slice_cmp(found.range.from, slices[k].to) < 0) &&
+                     (found.range.no_end || slice_cmp(found.range.to, slices[k].from) > 0);
+        n += within;
+    }
     return n;
 }
 
@@ -202,77 +192,55 @@ bool engi_on_fragment(const struct kv_iter *it, struct slice prefix) {
 /* Takes the fragment that the iterator stands on; 1: there is room for more. */
 static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, size_t *bytes, struct err *e) {
     struct engi_tomb *t = &w->tombs[w->n];
-    if (engi_tomb_read(slice_of(it->key.p + prefix + 1, it->key.n - prefix - 1), it->value, t, e)) return -1;
+    if (engi_tomb_read(engi_rest(it->key, prefix), it->value, t, e)) return -1;
     *bytes += t->range.from.n + t->range.to.n;
     if (keep(&t->range, &w->arena)) return err_nomem(e);
     w->n++;
     return w->n < w->size && *bytes < ENGI_WINDOW_BYTES_MAX;
 }
 
-static void turn_round(struct engi_window *w) {
-    for (uint32_t i = 0; i < w->n / 2; i++) {
+/* Takes the first fragment that ends after ck, on which the iterator stands if it is there, and others onwards
+ * or, in reverse, backwards from it. What is known ends at the last one taken, or has no end; in reverse the first
+ * one bounds it at the other side. */
+static int take_all(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, bool reverse,
+                    struct err *e) {
+    size_t bytes = 0;
+    int more = 1;
+    bool first = got > 0 && engi_on_fragment(it, prefix);
+    if (first) more = take(w, it, prefix.n, &bytes, e);
+    while (got > 0 && more > 0 && (first || reverse)) {
+        got = it->ops->iter_move(it, reverse ? KV_PREV : KV_NEXT, prefix, e);
+        if (got <= 0 || !engi_on_fragment(it, prefix)) break;
+        more = take(w, it, prefix.n, &bytes, e);
+    }
+    if (more < 0 || got < 0) return more < 0 ? more : got;
+    const struct engi_interval *begin = &w->tombs[0].range, *last = w->n ? &w->tombs[w->n - 1].range : begin;
+    w->known.no_end = reverse ? !first || begin->no_end : more > 0 || last->no_end;
+    if (!w->known.no_end) w->known.to = reverse ? begin->to : last->to;
+    if (reverse) w->known.from = more > 0 ? slice_of("", 0) : last->from;
+    for (uint32_t i = 0; reverse && i < w->n / 2; i++) {
         struct engi_tomb t = w->tombs[i];
         w->tombs[i] = w->tombs[w->n - 1 - i];
         w->tombs[w->n - 1 - i] = t;
     }
-}
-
-/* From the first fragment that ends after ck, on which the iterator stands if it is there, onwards. */
-static int load_forward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes,
-                        struct err *e) {
-    int more = 1;
-    while (got > 0 && more > 0 && engi_on_fragment(it, prefix)) {
-        more = take(w, it, prefix.n, bytes, e);
-        if (more > 0) got = it->ops->iter_move(it, KV_NEXT, prefix, e);
-    }
-    if (more < 0 || got < 0) return more < 0 ? more : got;
-    w->known.no_end = more > 0;
-    if (!w->known.no_end) w->known.to = w->tombs[w->n - 1].range.to, w->known.no_end = w->tombs[w->n - 1].range.no_end;
-    return 0;
-}
-
-/* That fragment, which bounds what is known, and backwards from it. */
-static int load_backward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes,
-                         struct err *e) {
-    int more = 1;
-    if (got > 0 && engi_on_fragment(it, prefix)) {
-        more = take(w, it, prefix.n, bytes, e);
-        w->known.to = w->tombs[0].range.to;
-        w->known.no_end = w->tombs[0].range.no_end;
-    } else {
-        w->known.no_end = true;
-    }
-    while (got > 0 && more > 0) {
-        got = it->ops->iter_move(it, KV_PREV, prefix, e);
-        if (got <= 0 || !engi_on_fragment(it, prefix)) break;
-        more = take(w, it, prefix.n, bytes, e);
-    }
-    if (more < 0 || got < 0) return more < 0 ? more : got;
-    w->known.from = more > 0 ? slice_of("", 0) : w->tombs[w->n - 1].range.from;
-    turn_round(w);
     return 0;
 }
 
 int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
                      struct err *e) {
-    size_t bytes = 0;
+    struct buf seek;
     if (w->loaded && w->size < ENGI_WINDOW_MAX) w->size *= 2;
     w->n = 0;
     w->loaded = false;
     arena_reset(&w->arena);
     w->known = (struct engi_interval){.from = arena_dup(&w->arena, ck), .to = slice_of("", 0)};
-    struct buf seek;
+    w->tombs = ARENA_ARRAY(&w->arena, w->size, struct engi_tomb);
     buf_init(&seek, 0);
     engi_key_fragment_after(&seek, prefix, ck);
-    w->tombs = ARENA_ARRAY(&w->arena, w->size, struct engi_tomb);
-    if (!w->known.from.p || !w->tombs || buf_failed(&seek)) {
-        buf_fini(&seek);
-        return err_nomem(e);
-    }
-    int got = it->ops->iter_move(it, KV_SEEK, buf_slice(&seek), e);
+    bool ready = w->known.from.p && w->tombs && !buf_failed(&seek);
+    int got = ready ? it->ops->iter_move(it, KV_SEEK, buf_slice(&seek), e) : err_nomem(e);
     buf_fini(&seek);
-    if (got < 0) return got;
-    int rc = reverse ? load_backward(w, it, prefix, got, &bytes, e) : load_forward(w, it, prefix, got, &bytes, e);
+    int rc = got < 0 ? got : take_all(w, it, prefix, got, reverse, e);
     w->loaded = rc == 0;
     return rc;
 }
