@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "engine/front/lock_order.h"
 
 enum engi_mark {
     ENGI_MARK_COVER,     /* partition deletions and range tombstones */
@@ -67,7 +68,17 @@ struct engi_commit_locks {
     } of[ENGI_COMMIT_LOCKS];
     _Atomic uint32_t next; /* index of the lock for the next batch */
 };
-void engi_commit_locks_init(struct engi_commit_locks *g);
-void engi_commit_locks_fini(struct engi_commit_locks *g);
-void engi_commit_locks_take(struct engi_commit_locks *g);
-void engi_commit_locks_leave(struct engi_commit_locks *g);
+
+static inline void engi_commit_locks_take(struct engi_commit_locks *g) {
+    for (uint32_t i = 0; i < ENGI_COMMIT_LOCKS; i++) {
+        engi_order_will_wait(ENGI_RANK_COMMIT, i);
+        pthread_rwlock_wrlock(&g->of[i].lock);
+        engi_order_holds(ENGI_RANK_COMMIT, i);
+    }
+}
+static inline void engi_commit_locks_leave(struct engi_commit_locks *g) {
+    for (int i = ENGI_COMMIT_LOCKS - 1; i >= 0; i--) {
+        pthread_rwlock_unlock(&g->of[i].lock);
+        engi_order_leaves(ENGI_RANK_COMMIT);
+    }
+}

@@ -43,7 +43,7 @@ int local_open(struct eng *eng, const struct eng_options *o, struct err *e) {
     pthread_rwlock_init(&own->whole, NULL);
     pthread_mutex_init(&own->named_lock, NULL);
     engi_guards_init(&own->guards);
-    engi_commit_locks_init(&own->commit_locks);
+    for (int i = 0; i < ENGI_COMMIT_LOCKS; i++) pthread_rwlock_init(&own->commit_locks.of[i].lock, NULL);
     engi_horizon_init(&own->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_horizon_init(&own->assigned, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
     own->kv_options = (struct kv_options){.data_dir = o->data_dir,
@@ -72,7 +72,7 @@ void local_close(struct store *s) {
     pthread_rwlock_destroy(&own->whole);
     pthread_mutex_destroy(&own->named_lock);
     engi_guards_fini(&own->guards);
-    engi_commit_locks_fini(&own->commit_locks);
+    for (int i = 0; i < ENGI_COMMIT_LOCKS; i++) pthread_rwlock_destroy(&own->commit_locks.of[i].lock);
     engi_histories_fini(&own->histories);
     engi_cache_free(own->cache);
     free(own);

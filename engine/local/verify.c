@@ -2,8 +2,7 @@
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_named.h"
-#include "engine/rows/check.h"
-#include "engine/rows/key.h"
+#include "engine/rows/tombstone.h"
 #include "engine/verify.h"
 
 #include <dirent.h>

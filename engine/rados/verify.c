@@ -19,7 +19,7 @@
 #include "engine/rados/named.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
-#include "engine/rows/check.h"
+#include "engine/rows/tombstone.h"
 
 enum { TRIES = 10, CHUNK = 64 << 10, KEY_SHOWN = 48 };
 

@@ -1,57 +1,55 @@
-/* The stored records of a table, for moving it to another engine. */
+/* The stored records of a table, for moving it to another engine and for the verification of a store. */
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
 
-static bool is_of_rows(struct slice key) {
+int engi_check_record(struct slice key, struct slice value, struct arena *a, struct err *e) {
     size_t n = engi_prefix_len(key);
-    if (!n || n >= key.n) return false;
+    struct eng_row row;
+    struct engi_tomb tomb;
+    int64_t ts, at;
+    if (!n || n >= key.n) return err_set(e, ERR_SERVER, "its key is none of a partition");
     switch (key.p[n]) {
-    case ENGI_PARTITION_DELETION: case ENGI_STATIC: case ENGI_RANGE_TOMBSTONE: case ENGI_ROW: return true;
-    default: return false; /* a ballot, which is its store's own */
+    case ENGI_PARTITION_DELETION: return engi_tomb_deletion(value, &ts, &at, e);
+    case ENGI_RANGE_TOMBSTONE: return engi_tomb_read(engi_rest(key, n), value, &tomb, e);
+    case ENGI_STATIC: case ENGI_ROW:
+        eng_row_init(&row, key.p[n] == ENGI_ROW ? ENG_ROW : ENG_STATIC, engi_rest(key, n));
+        return eng_row_decode(value, a, &row, e);
+    case ENGI_PAST: return 0;
+    default: return err_set(e, ERR_SERVER, "its key is of no kind");
     }
 }
 
-/* A scratch for the form in which range deletions are moved. */
-struct loose {
-    struct buf key, value;
-};
-
-/* Gives a range deletion the loose form, which every store reads: only the local one has fragments. */
-static int make_loose(struct loose *l, struct slice key, struct slice value, struct eng_record *r, struct err *e) {
-    struct slice prefix = slice_of(key.p, engi_prefix_len(key));
-    struct engi_tomb tomb;
-    if (engi_tomb_read(slice_of(key.p + prefix.n + 1, key.n - prefix.n - 1), value, &tomb, e)) return -1;
-    buf_clear(&l->key, SIZE_MAX);
-    buf_clear(&l->value, SIZE_MAX);
-    engi_key_loose(&l->key, prefix, &tomb.range, tomb.ts);
-    engi_tomb_value(&l->value, &tomb, false);
-    if (buf_failed(&l->key) || buf_failed(&l->value)) return err_nomem(e);
-    r->key = slice_of(l->key.p + ENGI_KEY_TOKEN, l->key.n - ENGI_KEY_TOKEN);
-    r->value = buf_slice(&l->value);
-    return 0;
-}
-
-static int give(const struct kv_iter *it, struct loose *l, eng_record_fn fn, void *arg, struct err *e) {
-    if (!is_of_rows(it->key)) return 0;
-    struct slice rest = slice_of(it->key.p + ENGI_KEY_TOKEN, it->key.n - ENGI_KEY_TOKEN);
+/* Gives the record that the iterator stands on to fn, unless it is a ballot, which is its store's own. A range
+ * deletion gets the loose form, which every store reads: only the local one has fragments. loose: scratch. */
+static int give(const struct kv_iter *it, struct buf loose[2], eng_record_fn fn, void *arg, struct err *e) {
+    struct slice key = it->key, rest = slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN);
     struct eng_record r = {.at = rest, .key = rest, .value = it->value};
-    bool is_range = it->key.p[engi_prefix_len(it->key)] == ENGI_RANGE_TOMBSTONE;
-    return is_range && make_loose(l, it->key, it->value, &r, e) ? -1 : fn(arg, &r, e);
+    struct engi_tomb tomb;
+    size_t n = engi_prefix_len(key);
+    if (!n || n >= key.n || key.p[n] < ENGI_PARTITION_DELETION || key.p[n] > ENGI_ROW) return 0;
+    if (key.p[n] == ENGI_RANGE_TOMBSTONE) {
+        if (engi_tomb_read(engi_rest(key, n), it->value, &tomb, e)) return -1;
+        loose[0].n = loose[1].n = 0;
+        engi_key_loose(&loose[0], slice_of(key.p, n), &tomb.range, tomb.ts);
+        engi_tomb_value(&loose[1], &tomb, false);
+        if (buf_failed(&loose[0]) || buf_failed(&loose[1])) return err_nomem(e);
+        r.key = slice_of(loose[0].p + ENGI_KEY_TOKEN, loose[0].n - ENGI_KEY_TOKEN);
+        r.value = buf_slice(&loose[1]);
+    }
+    return fn(arg, &r, e);
 }
 
 static int each_in(struct store *s, struct store_view *view, const struct store_range *range, eng_record_fn fn,
                    void *arg, struct err *e) {
-    struct loose l;
+    struct buf loose[2];
     struct kv_iter *it = s->ops->cursor_open(s, view, range, e);
     if (!it) return -1;
-    buf_init(&l.key, 0);
-    buf_init(&l.value, 0);
+    for (int i = 0; i < 2; i++) buf_init(&loose[i], 0);
     int rc = 0, got = it->ops->iter_move(it, KV_SEEK, range->lower, e);
-    while (got > 0 && !(rc = give(it, &l, fn, arg, e))) got = it->ops->iter_move(it, KV_NEXT, range->lower, e);
+    while (got > 0 && !(rc = give(it, loose, fn, arg, e))) got = it->ops->iter_move(it, KV_NEXT, range->lower, e);
     it->ops->iter_free(it);
-    buf_fini(&l.key);
-    buf_fini(&l.value);
+    for (int i = 0; i < 2; i++) buf_fini(&loose[i]);
     return rc || got < 0 ? -1 : 0;
 }
 
