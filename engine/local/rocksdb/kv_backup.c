@@ -37,13 +37,6 @@ static int look_at_folder(const char *folder, struct err *e) {
     return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
 }
 
-static int write_marker(const char *folder, struct err *e) {
-    char path[PATH_MAX];
-    return kv_make_folder(folder, e) || kv_path(path, folder, marker, e) || kv_write_synced(path, slice_str(title), e)
-               ? -1
-               : 0;
-}
-
 static int need_backups(const char *folder, struct err *e) {
     int got = look_at_folder(folder, e);
     return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
@@ -109,8 +102,10 @@ int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backu
     char *text = NULL;
     if (kv->memory)
         return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
+    char path[PATH_MAX];
     int got = look_at_folder(folder, e);
-    if (got < 0 || (!got && write_marker(folder, e))) return -1;
+    if (got < 0 || kv_make_folder(folder, e) || kv_path(path, folder, marker, e)) return -1;
+    if (!got && kv_write_synced(path, slice_str(title), e)) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
     rocksdb_backup_engine_create_new_backup_flush(b, kv->db, 1, &text);
@@ -126,45 +121,34 @@ int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backu
 
 /* ---- listing and verifying ---- */
 
-static bool is_named(const char *folder, uint32_t number) {
-    char path[PATH_MAX];
-    struct stat st;
-    return snprintf(path, sizeof(path), "%s/meta/%u", folder, number) < (int)sizeof(path) && !lstat(path, &st);
-}
-
 /* RocksDB leaves out a backup whose meta file it cannot read. This function adds such backups as
- * damaged: each of numbers, which were listed before the folder was opened, that is still in the
- * folder. */
-static void add_damaged(const char *folder, const uint32_t *numbers, uint32_t named, struct eng_backup *out,
-                        uint32_t max, uint32_t *n) {
-    uint32_t known = *n;
+ * damaged: each of those listed before the folder was opened whose meta file is still there. */
+int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
+    char name[32], path[PATH_MAX];
+    struct stat st;
+    uint32_t named, *numbers = calloc(max ? max : 1, sizeof(*numbers));
+    if (!numbers) return err_nomem(e);
+    int rc = need_backups(folder, e) || meta_numbers(folder, numbers, max, &named, e) ? -1 : 0;
+    rocksdb_backup_engine_t *b = rc ? NULL : open_folder(folder, e);
+    if (!b) {
+        free(numbers);
+        return -1;
+    }
+    const rocksdb_backup_engine_info_t *info = rocksdb_backup_engine_get_backup_info(b);
+    uint32_t known = *n = (uint32_t)rocksdb_backup_engine_info_count(info);
+    for (uint32_t i = 0; i < known && i < max; i++) take_info(info, (int)i, &out[i]);
+    rocksdb_backup_engine_info_destroy(info);
+    rocksdb_backup_engine_close(b);
     for (uint32_t i = 0; i < named && *n < max; i++) {
         bool listed = false;
         for (uint32_t k = 0; k < known && !listed; k++) listed = out[k].number == numbers[i];
-        if (!listed && is_named(folder, numbers[i]))
+        snprintf(name, sizeof(name), "meta/%u", numbers[i]);
+        if (!listed && !kv_path(path, folder, name, e) && !lstat(path, &st))
             out[(*n)++] = (struct eng_backup){.number = numbers[i], .damaged = true};
     }
     qsort(out, *n < max ? *n : max, sizeof(*out), by_number);
-}
-
-static int list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
-    rocksdb_backup_engine_t *b = open_folder(folder, e);
-    if (!b) return -1;
-    const rocksdb_backup_engine_info_t *info = rocksdb_backup_engine_get_backup_info(b);
-    *n = (uint32_t)rocksdb_backup_engine_info_count(info);
-    for (uint32_t i = 0; i < *n && i < max; i++) take_info(info, (int)i, &out[i]);
-    rocksdb_backup_engine_info_destroy(info);
-    rocksdb_backup_engine_close(b);
-    return 0;
-}
-
-int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
-    uint32_t named, *numbers = calloc(max ? max : 1, sizeof(*numbers));
-    if (!numbers) return err_nomem(e);
-    int rc = need_backups(folder, e) || meta_numbers(folder, numbers, max, &named, e) || list(folder, out, max, n, e);
-    if (!rc) add_damaged(folder, numbers, named, out, max, n);
     free(numbers);
-    return rc ? -1 : 0;
+    return 0;
 }
 
 static int sum_file(const char *path, uint32_t *sum, struct err *e) {
@@ -183,33 +167,27 @@ static int sum_file(const char *path, uint32_t *sum, struct err *e) {
     return rc;
 }
 
-/* A line of a meta file: a name below the folder, "crc32" and the sum in decimal; other words may
- * follow. */
-static int verify_line(const char *folder, char *line, struct err *e) {
-    char path[PATH_MAX], *rest, *name = strtok_r(line, " \n", &rest), *word = strtok_r(NULL, " \n", &rest),
-                                *number = strtok_r(NULL, " \n", &rest);
-    uint32_t sum;
-    char *end = NULL;
-    unsigned long want = number ? strtoul(number, &end, 10) : 0;
-    if (!number || *end || strcmp(word, "crc32") || strstr(name, ".."))
-        return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
-    if (kv_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
-    return sum == want ? 0
-                       : err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied",
-                                 path, sum, want);
-}
-
+/* A meta file has the time, the sequence, perhaps other lines, the number of files, and a line for each: a
+ * name below the folder, "crc32" and the sum in decimal; other words may follow. */
 static int verify_lines(const char *folder, FILE *f, struct err *e) {
-    char line[PATH_MAX + 64];
+    char line[PATH_MAX + 64], path[PATH_MAX], *end = NULL;
     long n = -1, seen = 0;
     for (int i = 0; n < 0 && fgets(line, sizeof(line), f); i++) {
-        char *end;
         long value = strtol(line, &end, 10);
-        /* follows the time, the sequence and other lines */
         if (i >= 2 && *end == '\n' && end != line) n = value;
     }
-    for (int rc; seen < n && fgets(line, sizeof(line), f); seen++)
-        if ((rc = verify_line(folder, line, e))) return rc;
+    for (; seen < n && fgets(line, sizeof(line), f); seen++) {
+        char *rest, *name = strtok_r(line, " \n", &rest), *word = strtok_r(NULL, " \n", &rest),
+                   *number = strtok_r(NULL, " \n", &rest);
+        unsigned long want = number ? strtoul(number, &end, 10) : 0;
+        uint32_t sum;
+        if (!number || *end || strcmp(word, "crc32") || strstr(name, ".."))
+            return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
+        if (kv_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
+        if (sum != want)
+            return err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied", path,
+                           sum, want);
+    }
     return seen == n ? 0 : err_set(e, ERR_SERVER, "it is cut off");
 }
 

@@ -18,50 +18,34 @@ static const char remedy[] = "Restore the data folder from a copy; or, to go on 
 
 static void skip_bytes(struct rd *r) { rd_bytes(r, (size_t)rd_uvarint(r)); }
 
-static void skip_new_file(struct rd *r) {
-    enum { TERMINATE = 1 };
-    for (int i = 0; i < 3; i++) rd_uvarint(r); /* level, number, bytes */
-    skip_bytes(r);                         /* smallest and largest key */
-    skip_bytes(r);
-    for (int i = 0; i < 2; i++) rd_uvarint(r); /* smallest and largest sequence */
-    while (!r->bad && rd_uvarint(r) != TERMINATE) skip_bytes(r);
-}
-
 /* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. Reading stops
  * at an unknown tag. */
 static void read_edit(struct slice edit, uint64_t *log_number) {
     enum {
-        COMPARATOR = 1,
-        LOG_NUMBER,
-        NEXT_FILE,
-        LAST_SEQUENCE,
-        COMPACT_CURSOR,
-        DELETED_FILE,
-        PREV_LOG_NUMBER = 9,
-        MIN_LOG,
-        NEW_FILE = 103,
-        COLUMN_FAMILY = 200,
-        MAX_COLUMN_FAMILY = 203,
-        SAFE_TO_IGNORE = 1 << 13
+        COMPARATOR = 1, LOG_NUMBER, NEXT_FILE, LAST_SEQUENCE, COMPACT_CURSOR, DELETED_FILE, PREV_LOG_NUMBER = 9,
+        MIN_LOG, NEW_FILE = 103, COLUMN_FAMILY = 200, MAX_COLUMN_FAMILY = 203,
+        SAFE_TO_IGNORE = 1 << 13, /* a bit */
+        LAST_FIELD = 1            /* of a new file */
     };
     struct rd r = rd_of(edit);
     while (rd_left(&r) && !r.bad) {
-        uint64_t tag = rd_uvarint(&r), a;
+        uint64_t tag = rd_uvarint(&r), log;
         switch (tag) {
         case LOG_NUMBER:
-            a = rd_uvarint(&r);
-            if (!r.bad && a > *log_number) *log_number = a;
+            log = rd_uvarint(&r);
+            if (!r.bad && log > *log_number) *log_number = log;
             break;
-        case NEXT_FILE:
-        case LAST_SEQUENCE:
-        case PREV_LOG_NUMBER:
-        case MIN_LOG:
-        case COLUMN_FAMILY:
+        case NEXT_FILE: case LAST_SEQUENCE: case PREV_LOG_NUMBER: case MIN_LOG: case COLUMN_FAMILY:
         case MAX_COLUMN_FAMILY: rd_uvarint(&r); break;
         case COMPARATOR: skip_bytes(&r); break;
         case COMPACT_CURSOR: rd_uvarint(&r), skip_bytes(&r); break;
         case DELETED_FILE: rd_uvarint(&r), rd_uvarint(&r); break;
-        case NEW_FILE: skip_new_file(&r); break;
+        case NEW_FILE:
+            for (int i = 0; i < 3; i++) rd_uvarint(&r); /* level, number, bytes */
+            for (int i = 0; i < 2; i++) skip_bytes(&r); /* smallest and largest key */
+            for (int i = 0; i < 2; i++) rd_uvarint(&r); /* smallest and largest sequence */
+            while (!r.bad && rd_uvarint(&r) != LAST_FIELD) skip_bytes(&r);
+            break;
         default:
             if (!(tag & SAFE_TO_IGNORE)) return;
             skip_bytes(&r);
@@ -153,20 +137,6 @@ static void log_path(char path[PATH_MAX], const struct check *c, uint64_t number
     snprintf(path, PATH_MAX, "%s/%06" PRIu64 ".log", c->folder, number);
 }
 
-static int look_at_later(const struct check *c, const struct kv_stamp *found, uint32_t from, struct behind *b,
-                         struct err *e) {
-    char path[PATH_MAX];
-    for (uint32_t i = from; i < found->n_logs; i++) {
-        struct kv_log l;
-        log_path(path, c, found->logs[i].number);
-        if (kv_log_open(&l, path, e)) return -1;
-        int rc = look_behind(&l, b, e);
-        kv_log_close(&l);
-        if (rc) return -1;
-    }
-    return 0;
-}
-
 /* Whether the unreadable bytes were on disk before, as far as the stamp and the later records
  * show. */
 static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t whole, uint64_t known) {
@@ -178,16 +148,24 @@ static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t 
 /* Handles a log (index i) that is whole only up to `whole`: refuses the store, or cuts the log
  * there and empties the later logs. */
 static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole,
-                  const struct behind *b, struct err *e) {
+                  struct behind *b, struct err *e) {
     char path[PATH_MAX];
-    uint64_t known = kv_stamp_log_bytes(c->stamp, found->logs[i].number);
+    int rc = 0;
+    for (uint32_t k = i + 1; !rc && k < found->n_logs; k++) {
+        struct kv_log l;
+        log_path(path, c, found->logs[k].number);
+        if (kv_log_open(&l, path, e)) return -1;
+        rc = look_behind(&l, b, e);
+        kv_log_close(&l);
+    }
+    if (rc) return -1;
     log_path(path, c, found->logs[i].number);
-    if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, known))
+    if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, kv_stamp_log_bytes(c->stamp, found->logs[i].number)))
         return err_set(e, ERR_CONFIG,
                        "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s",
                        path, whole, remedy);
     if (c->damage == KV_DAMAGE_LOOK) return 0;
-    int rc = cut(path, whole, found->logs[i].bytes, e);
+    rc = cut(path, whole, found->logs[i].bytes, e);
     for (i++; !rc && i < found->n_logs; i++) {
         log_path(path, c, found->logs[i].number);
         rc = cut(path, 0, found->logs[i].bytes, e);
@@ -218,30 +196,10 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
     kv_log_close(&l);
     bool cut_short = r.at < kv_stamp_log_bytes(c->stamp, found->logs[i].number);
     if (rc || (!bad && !cut_short)) return rc ? -1 : 1;
-    return look_at_later(c, found, i + 1, &behind, e) ? -1 : decide(c, found, i, r.at, &behind, e);
-}
-
-static int check_missing(const struct check *c, const struct kv_stamp *found, uint64_t log_number, struct err *e) {
-    char path[PATH_MAX];
-    for (uint32_t i = 0; c->stamp && c->damage != KV_DAMAGE_CUT && i < c->stamp->n_logs; i++) {
-        uint64_t number = c->stamp->logs[i].number;
-        bool there = number < log_number;
-        for (uint32_t k = 0; k < found->n_logs && !there; k++) there = found->logs[k].number == number;
-        log_path(path, c, number);
-        if (!there) return err_set(e, ERR_CONFIG, "%s is missing; acknowledged rows were in it. %s", path, remedy);
-    }
-    return 0;
+    return decide(c, found, i, r.at, &behind, e);
 }
 
 /* ---- the whole ---- */
-
-static int check_identity(const struct check *c, const struct kv_stamp *found, struct err *e) {
-    if (!c->stamp || !strcmp(c->stamp->store, found->store)) return 0;
-    return err_set(e, ERR_CONFIG,
-                   "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a copy, "
-                   "all of it from the same one",
-                   c->folder, *found->store ? found->store : "nothing", c->stamp->store);
-}
 
 /* Checks a folder without CURRENT: it is new, or it has lost the file. */
 static int check_absent(const struct check *c, const struct kv_stamp *found, struct err *e) {
@@ -263,12 +221,24 @@ int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage da
              struct err *e) {
     struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
     struct kv_stamp found;
+    char path[PATH_MAX];
     uint64_t log_number = 0;
     if (kv_stamp_take(folder, &found, e)) return -1;
     *out = (struct kv_found){.store = found.manifest != 0};
     if (!out->store) return check_absent(&c, &found, e);
-    if (check_identity(&c, &found, e) || check_manifest(folder, stamp, damage, &log_number, e)) return -1;
-    if (check_missing(&c, &found, log_number, e)) return -1;
+    if (stamp && strcmp(stamp->store, found.store))
+        return err_set(e, ERR_CONFIG,
+                       "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a "
+                       "copy, all of it from the same one",
+                       folder, *found.store ? found.store : "nothing", stamp->store);
+    if (check_manifest(folder, stamp, damage, &log_number, e)) return -1;
+    for (uint32_t i = 0; stamp && damage != KV_DAMAGE_CUT && i < stamp->n_logs; i++) {
+        uint64_t number = stamp->logs[i].number;
+        bool there = number < log_number;
+        for (uint32_t k = 0; k < found.n_logs && !there; k++) there = found.logs[k].number == number;
+        log_path(path, &c, number);
+        if (!there) return err_set(e, ERR_CONFIG, "%s is missing; acknowledged rows were in it. %s", path, remedy);
+    }
     int rc = 1;
     for (uint32_t i = 0; rc > 0 && i < found.n_logs; i++)
         if (found.logs[i].number >= log_number) rc = check_log(&c, &found, i, e);

@@ -31,7 +31,7 @@ struct kv_trim {
     bool joinable, closing;
     bool unlinks; /* files of dropped ranges may be left that RocksDB does not delete */
     uint32_t n;
-    struct {
+    struct kv_trim_range {
         uint8_t from[KV_TRIM_KEY], to[KV_TRIM_KEY];
         size_t from_n, to_n;
     } ranges[KV_TRIM_RANGES];

@@ -71,20 +71,17 @@ static int sync_logs(struct kv *kv, struct err *e) {
     return rc;
 }
 
-/* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for that;
- * a flush of the log does not, so this function writes first. */
-static int check_log(struct kv *kv, struct err *e) {
-    if (LIKELY(!atomic_load_explicit(&kv->log_suspect, memory_order_relaxed))) return 0;
-    atomic_store(&kv->log_suspect, false);
-    return rocks_write_nothing(kv, false, e) == -1 ? -1 : 0;
-}
-
 static int flush_log(struct kv *kv, bool to_disk, struct err *e) {
     char *text = NULL;
     uint64_t last = rocksdb_get_latest_sequence_number(kv->db);
-    if (check_log(kv, e)) {
-        kv->sync_failed = true;
-        return -1;
+    /* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for that;
+     * a flush of the log does not, so a write goes first. */
+    if (UNLIKELY(atomic_load_explicit(&kv->log_suspect, memory_order_relaxed))) {
+        atomic_store(&kv->log_suspect, false);
+        if (rocks_write_nothing(kv, false, e) == -1) {
+            kv->sync_failed = true;
+            return -1;
+        }
     }
     pthread_rwlock_wrlock(&kv->log_lock);
     bool suspect = atomic_load(&kv->log_suspect); /* a write has failed since the check */
@@ -109,23 +106,19 @@ static int manifest_path(const struct kv *kv, uint64_t number, char path[PATH_MA
     return kv_path(path, kv->rows, name, e);
 }
 
-/* Syncs the MANIFEST, because the stamp counts only bytes that are on disk. */
-static int sync_manifest(const struct kv *kv, uint64_t number, struct err *e) {
-    char path[PATH_MAX];
-    if (manifest_path(kv, number, path, e)) return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd >= 0 && !fdatasync(fd) ? 0 : kv_cannot("sync", path, e);
-    if (fd >= 0) close(fd);
-    return rc;
-}
-
-/* The sizes of the logs in the stamp are read before the logs are synced. */
+/* The MANIFEST is synced, because the stamp counts only bytes that are on disk. The sizes of
+ * the logs in the stamp are read before the logs are synced. */
 int rocks_write_stamp(struct kv *kv, struct err *e) {
     struct kv_stamp now;
+    char path[PATH_MAX];
     kv->stamped_us = clock_machine_us(&clock_real);
     if (kv_stamp_take(kv->rows, &now, e)) return -1;
     snprintf(now.rows, sizeof(now.rows), "%s", strrchr(kv->rows, '/') + 1);
-    if (sync_manifest(kv, now.manifest, e) || flush_log(kv, true, e)) return -1;
+    if (manifest_path(kv, now.manifest, path, e)) return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd >= 0 && !fdatasync(fd) ? 0 : kv_cannot("sync", path, e);
+    if (fd >= 0) close(fd);
+    if (rc || flush_log(kv, true, e)) return -1;
     if (kv_stamp_write(kv->stamp_path, &now, e)) return -1;
     kv->stamp = now;
     kv->stamped = atomic_load_explicit(&kv->synced, memory_order_relaxed);
@@ -191,17 +184,13 @@ static bool knows_logs(struct kv *kv) {
 
 /* The stamp names a new log before any write in it is acknowledged as on disk; otherwise a start
  * would not notice that the log's content is missing. */
-static void stamp_new_log(struct kv *kv) {
-    enum { AGAIN_US = 200000 };
-    bool failed = kv->stamp_failed && clock_machine_us(&clock_real) - kv->stamped_us < AGAIN_US;
-    if (!failed && !knows_logs(kv)) rocks_renew_stamp(kv);
-}
-
 int kv_sync(struct kv *kv, bool to_disk, struct err *e) {
+    enum { AGAIN_US = 200000 };
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
     if (kv->memory) return 0;
     if (flush_log(kv, to_disk, e)) return -1;
-    if (to_disk) stamp_new_log(kv);
+    bool failed = kv->stamp_failed && clock_machine_us(&clock_real) - kv->stamped_us < AGAIN_US;
+    if (to_disk && !failed && !knows_logs(kv)) rocks_renew_stamp(kv);
     return kv->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
 }
 
@@ -219,27 +208,24 @@ static void flush_soon(struct kv *kv) {
     if (rocks_flush(kv, false, &e)) log_warn("%s", e.text);
 }
 
-/* Flushes a store at rest, so that few rows are only in the log: a start after a kill reads every
- * such row into memory again, which takes nearly all of its time. Less than an eighth of a memtable
- * stays, because small files would be compacted with large ones too often. The thread that syncs
- * must not wait (flush_soon), and RocksDB does not wait when no flush or compaction is running or
- * due. */
-static void flush_at_rest(struct kv *kv) {
+/* The store is at rest if there was nothing to record since the last call. Then rows that are only in
+ * the log are flushed: a start after a kill reads every such row into memory again, which takes nearly
+ * all of its time. Less than an eighth of a memtable stays, because small files would be compacted with
+ * large ones too often. The thread that syncs must not wait (flush_soon), and RocksDB does not wait when
+ * no flush or compaction is running or due. */
+void kv_settle(struct kv *kv) {
     static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes",
                                        "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
     enum { OF = 8 };
-    bool works = false;
-    for (size_t i = 0; i < ARRAY_LEN(work); i++) works = works || rocks_property(kv->db, work[i], 1);
+    if (kv->memory) return;
+    if (atomic_load_explicit(&kv->synced, memory_order_relaxed) != kv->stamped || manifest_grew(kv)) {
+        rocks_renew_stamp(kv);
+        return;
+    }
+    bool works = kv->sync_failed;
+    for (size_t i = 0; i < ARRAY_LEN(work) && !works; i++) works = rocks_property(kv->db, work[i], 1);
     uint64_t bytes = rocks_property(kv->db, "rocksdb.cur-size-active-mem-table", 0);
     if (!works && bytes >= rocks_memtable_bytes(kv) / OF) flush_soon(kv);
-}
-
-/* The store is at rest if there was nothing to record since the last call. */
-void kv_settle(struct kv *kv) {
-    if (kv->memory) return;
-    uint64_t synced = atomic_load_explicit(&kv->synced, memory_order_relaxed);
-    if (synced != kv->stamped || manifest_grew(kv)) rocks_renew_stamp(kv);
-    else if (!kv->sync_failed) flush_at_rest(kv);
 }
 
 /* RocksDB counts the errors of its background work and never lowers the count. Writing a note to
