@@ -38,28 +38,19 @@ static bool has(const struct engi_cached_range *r, struct slice from, struct sli
     return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0;
 }
 
-/* For a scan that takes partial cached ranges: whether the cached range has the scan's begin, and
- * some of its keys. */
-static bool has_begin(const struct engi_cached_range *r, const struct engi_range_want *w) {
-    if (w->back) return slice_cmp(w->to, r->hi) <= 0 && slice_cmp(r->lo, w->to) < 0;
-    return slice_cmp(r->lo, w->from) <= 0 && slice_cmp(w->from, r->hi) < 0;
-}
-
-/* Invariant 7. */
-static bool is_valid(const struct engi_cached_range *r, const struct engi_range_look *l) {
-    return r->state == l->at.state && r->head.generation == l->at.generation;
-}
-
-/* Removes the partition's ranges that are not valid any more. */
-static struct engi_cached_range *choose(struct local *own, struct engi_cache_bucket *b, const struct engi_range_want *w,
-                                        const struct engi_range_look *l) {
+/* Removes the partition's ranges that are not valid any more: invariant 7. A scan that does not need its whole
+ * range also takes one that has its begin, and some of its keys. */
+static struct engi_cached_range *choose(struct engi_cache *c, struct engi_cache_bucket *b,
+                                        const struct engi_range_want *w, const struct engi_range_look *l) {
     struct engi_cached_range *best = NULL;
     for (struct engi_cached_range *r = next_range(b->first, l->at.hash), *next; r; r = next) {
         next = next_range(r->head.next, l->at.hash);
-        bool begins = has_begin(r, w);
-        if (!is_valid(r, l)) {
-            if (begins) engi_cache_set_need(own->cache, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
-            engi_bucket_remove(own->cache, b, &r->head);
+        bool begins = w->back ? slice_cmp(w->to, r->hi) <= 0 && slice_cmp(r->lo, w->to) < 0
+                              : slice_cmp(r->lo, w->from) <= 0 && slice_cmp(w->from, r->hi) < 0;
+        bool valid = r->state == l->at.state && r->head.generation == l->at.generation;
+        if (!valid) {
+            if (begins) engi_cache_set_need(c, l->begin, r->was_hit ? ENGI_NEED_FEWEST : ENGI_NEED_TWICE);
+            engi_bucket_remove(c, b, &r->head);
         } else if (has(r, w->from, w->to)) {
             return r;
         } else if (begins && !w->whole) {
@@ -79,7 +70,7 @@ struct engi_cached_range *engi_range_cache_find(struct local *own, const struct 
     look->begin = murmur3_hash(begin) ^ want->back;
     struct engi_cache_bucket *b = engi_cache_bucket(c, hash);
     if (engi_bucket_lacks(b, hash) || !engi_bucket_try_lock(b)) return NULL;
-    struct engi_cached_range *r = choose(own, b, want, look);
+    struct engi_cached_range *r = choose(c, b, want, look);
     if (r) {
         atomic_fetch_add_explicit(&r->head.refs, 1, memory_order_relaxed);
         r->head.used = r->was_hit = true;

@@ -109,21 +109,17 @@ static void put_bound(struct buf *b, struct slice key, bool behind) {
 
 static bool has_notes(const struct range_iter *i) { return i->draft.back ? i->draft.hi.n : i->draft.lo.n; }
 
-/* Whether the move continues where the notes end, or begins them, since notes cover one range
- * without gaps. */
-static bool follows(const struct range_iter *i, enum kv_move move, struct slice key) {
-    const struct engi_range_draft *d = &i->draft;
-    if (!has_notes(i)) return move == (d->back ? KV_SEEK_BACK : KV_SEEK);
-    return move == (d->back ? KV_PREV : KV_NEXT) || (move == KV_SEEK && !d->back && slice_eq(key, buf_slice(&d->hi)));
-}
-
-/* Adds the result of a move to the notes. */
+/* Adds the result of a move to the notes, which cover one range without gaps: the move continues where the
+ * notes end, or begins them. */
 static void note(struct range_iter *i, enum kv_move move, struct slice key, int got) {
     struct engi_range_draft *d = &i->draft;
     struct buf *end = d->back ? &d->lo : &d->hi;
+    bool begins = !has_notes(i);
+    enum kv_move first = d->back ? KV_SEEK_BACK : KV_SEEK, next = d->back ? KV_PREV : KV_NEXT;
+    bool at_end = move == KV_SEEK && !d->back && slice_eq(key, buf_slice(&d->hi));
     if (got < 0) return forget_notes(i);
-    if (!follows(i, move, key)) return give_up(i);
-    if (!has_notes(i)) put_bound(d->back ? &d->hi : &d->lo, key, d->back && !slice_eq(key, i->spec.upper));
+    if (begins ? move != first : move != next && !at_end) return give_up(i);
+    if (begins) put_bound(d->back ? &d->hi : &d->lo, key, d->back && !slice_eq(key, i->spec.upper));
     i->ended = got == 0;
     if (i->ended) put_bound(end, d->back ? i->spec.lower : i->spec.upper, false);
     else put_bound(end, i->it.key, !d->back);
@@ -132,19 +128,6 @@ static void note(struct range_iter *i, enum kv_move move, struct slice key, int 
 
 static void start_notes(struct range_iter *i) {
     i->notes = engi_range_draft_init(&i->draft, i->own->cache, i->back);
-}
-
-/* Starts notes with the rows of a cached range, for a scan that goes on behind it. */
-static void note_range(struct range_iter *i, const struct engi_cached_range *r) {
-    start_notes(i);
-    if (!i->notes) return;
-    put_bound(&i->draft.lo, r->lo, false);
-    put_bound(&i->draft.hi, r->hi, false);
-    for (uint32_t k = 0; i->notes && k < r->n; k++) {
-        struct slice row = engi_cached_range_row(r, k);
-        if (engi_range_draft_add(&i->draft, engi_cached_range_key(row), engi_cached_range_value(row)))
-            give_up(i);
-    }
 }
 
 /* ---- the store's iterator ---- */
@@ -175,7 +158,15 @@ static int leave(struct range_iter *i, enum kv_move move, struct slice key, stru
     engi_range_cache_count(i->own, &i->look, false);
     bool ahead = move == KV_NEXT ||
                  (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
-    if (ahead && same && engi_range_cache_is_due(i->own, &i->look, i->spec.tier)) note_range(i, range);
+    if (ahead && same && engi_range_cache_is_due(i->own, &i->look, i->spec.tier)) start_notes(i);
+    if (i->notes) { /* from the rows of the cached range on */
+        put_bound(&i->draft.lo, range->lo, false);
+        put_bound(&i->draft.hi, range->hi, false);
+    }
+    for (uint32_t k = 0; i->notes && k < range->n; k++) {
+        struct slice row = engi_cached_range_row(range, k);
+        if (engi_range_draft_add(&i->draft, engi_cached_range_key(row), engi_cached_range_value(row))) give_up(i);
+    }
     if (ahead) return move_below(i, KV_SEEK, range->hi, e);
     if (move != KV_PREV) return move_below(i, move, key, e);
     int got = move_below(i, KV_SEEK_BACK, key_at(range, 0), e);
@@ -186,9 +177,9 @@ static int leave(struct range_iter *i, enum kv_move move, struct slice key, stru
 
 /* Apart from iter_move, whose few instructions for the next row of a range it would double. */
 static SELDOM int move_any(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
-    int got = i->range ? move_in_range(i, move, key) : OUTSIDE;
-    if (LIKELY(got != OUTSIDE)) return got;
-    return i->range ? leave(i, move, key, e) : move_below(i, move, key, e);
+    if (!i->range) return move_below(i, move, key, e);
+    int got = move_in_range(i, move, key);
+    return LIKELY(got != OUTSIDE) ? got : leave(i, move, key, e);
 }
 
 static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {

@@ -16,20 +16,8 @@ bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, in
 
 /* ---- one row ---- */
 
-/* Keeps a value that a get has found: copies and releases it, or pins it for the arena's life. */
-static int keep(const struct kv_value *value, struct arena *a, struct store_value *out, struct err *e) {
-    if (UNLIKELY(value->bytes.n > ENGI_COPIED_MAX)) {
-        *out = (struct store_value){.bytes = value->bytes, .cells = engi_value_own(a, kv_release, value->handle)};
-        if (out->cells) return 0;
-        kv_release(value->handle);
-        return err_nomem(e);
-    }
-    int rc = engi_value_copy(value->bytes, a, out, e);
-    kv_release(value->handle);
-    return rc;
-}
-
-/* Gets the row from the row cache, or from the store and inserts it into the cache. */
+/* Gets the row from the row cache, or from the store and inserts it into the cache. A small value is copied,
+ * and a large one is pinned for the arena's life. */
 static int get(struct local *own, struct local_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
     struct kv_value value;
     struct engi_cache_look look;
@@ -41,7 +29,17 @@ static int get(struct local *own, struct local_table *t, enum eng_tier tier, str
         return 0;
     }
     got = kv_get(own->kv, tier, r->key, &value, e);
-    if (got < 0 || (got && keep(&value, r->arena, &r->row, e))) return got < 0 ? got : -1;
+    if (got < 0) return got;
+    if (got && UNLIKELY(value.bytes.n > ENGI_COPIED_MAX)) {
+        r->row = (struct store_value){.bytes = value.bytes,
+                                      .cells = engi_value_own(r->arena, kv_release, value.handle)};
+        if (!r->row.cells) kv_release(value.handle);
+        if (!r->row.cells) return err_nomem(e);
+    } else if (got) {
+        int rc = engi_value_copy(value.bytes, r->arena, &r->row, e);
+        kv_release(value.handle);
+        if (rc) return -1;
+    }
     if (own->cache) engi_row_cache_fill(own, &look, r->key, got ? &r->row.bytes : NULL);
     return 0;
 }
@@ -92,26 +90,23 @@ static bool find_pair(struct local *own, struct local_table *t, struct store_rea
     return true;
 }
 
-static int read_pair(struct local *own, const struct store_view *view, enum eng_tier tier, struct store_read *r,
-                     struct err *e) {
-    struct pair_look l;
-    /* A tombstone may have been written at the same moment as the rows found. */
-    bool deleted = engi_deleted(view->table, r->part->token), found = find_pair(own, view->table, r, &l);
-    if (found && !deleted && !engi_deleted(view->table, r->part->token)) return 0;
-    int rc = walk(own, tier, r, e);
-    if (rc) return rc;
-    engi_row_cache_fill(own, &l.row, r->key, r->row.bytes.p ? &r->row.bytes : NULL);
-    engi_row_cache_fill(own, &l.statics, l.statics_key, r->statics.bytes.p ? &r->statics.bytes : NULL);
-    return 0;
-}
-
 int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                   struct err *e) {
     struct local *own = local_of(s);
-    if (r->with_statics) return read_pair(own, view, tier, r, e);
+    struct pair_look l;
+    /* A tombstone may have been written at the same moment as the rows found: the mark is looked at before
+     * and after. */
+    if (r->with_statics) {
+        bool deleted = engi_deleted(view->table, r->part->token), found = find_pair(own, view->table, r, &l);
+        if (found && !deleted && !engi_deleted(view->table, r->part->token)) return 0;
+        int rc = walk(own, tier, r, e);
+        if (rc) return rc;
+        engi_row_cache_fill(own, &l.row, r->key, r->row.bytes.p ? &r->row.bytes : NULL);
+        engi_row_cache_fill(own, &l.statics, l.statics_key, r->statics.bytes.p ? &r->statics.bytes : NULL);
+        return 0;
+    }
     if (!engi_deleted(view->table, r->part->token)) {
         int rc = get(own, view->table, tier, r, e);
-        /* A tombstone may have been written at the same moment as the row just read. */
         if (LIKELY(rc || !engi_deleted(view->table, r->part->token))) return rc;
     }
     return walk(own, tier, r, e);
