@@ -23,16 +23,6 @@ static void free_table(struct engi_retired *r) {
     free(t);
 }
 
-static struct engi_table *table_new(const struct store_ops *store, uint32_t id) {
-    struct engi_table *t = calloc(1, store->table_bytes ? store->table_bytes : sizeof(*t));
-    if (!t) return NULL;
-    t->retired.free = free_table;
-    t->id = id;
-    atomic_init(&t->gc_grace, gc_grace_unknown);
-    if (store->table_init) store->table_init(t);
-    return t;
-}
-
 /* ---- finding ---- */
 
 static _Atomic(struct engi_table *) *place_of(struct eng *eng, uint32_t id) {
@@ -52,8 +42,14 @@ static bool was_freed(const struct engi_tables *all, uint32_t id) {
 
 /* With the lock. NULL: freed, or no memory. */
 static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
+    const struct store_ops *store = eng->store.ops;
     struct engi_table *t = find(eng, id);
-    if (t || was_freed(&eng->tables, id) || !(t = table_new(eng->store.ops, id))) return t;
+    if (t || was_freed(&eng->tables, id)) return t;
+    if (!(t = calloc(1, store->table_bytes ? store->table_bytes : sizeof(*t)))) return NULL;
+    t->retired.free = free_table;
+    t->id = id;
+    atomic_init(&t->gc_grace, gc_grace_unknown);
+    if (store->table_init) store->table_init(t);
     _Atomic(struct engi_table *) *place = place_of(eng, id);
     atomic_init(&t->next, atomic_load(place));
     atomic_store_explicit(place, t, memory_order_release);
@@ -227,14 +223,6 @@ struct engi_dropped_list {
 
 static void free_list(struct engi_retired *r) { free(r); }
 
-static bool is_same_list(const struct engi_dropped *d, uint32_t n, const struct eng_dropped *items) {
-    bool same = d->n == n;
-    for (uint32_t i = 0; i < n && same; i++)
-        same = d->items[i].column == items[i].column && d->items[i].ts == items[i].ts &&
-               d->items[i].gone == items[i].gone;
-    return same;
-}
-
 const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
     const struct engi_dropped_list *d = t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
     return UNLIKELY(d != NULL) ? &d->list : NULL;
@@ -245,7 +233,10 @@ int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const str
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
     struct engi_dropped_list *now = t ? atomic_load(&t->dropped) : NULL, *d = NULL;
-    bool same = t && (now ? is_same_list(&now->list, n, items) : n == 0);
+    bool same = t && (now ? now->list.n : 0) == n;
+    for (uint32_t i = 0; i < n && same; i++)
+        same = now->items[i].column == items[i].column && now->items[i].ts == items[i].ts &&
+               now->items[i].gone == items[i].gone;
     if (t && !same && (d = malloc(sizeof(*d) + n * sizeof(*items)))) {
         *d = (struct engi_dropped_list){.retired.free = free_list, .list = {.n = n, .items = d->items}};
         for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];

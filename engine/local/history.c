@@ -276,15 +276,6 @@ static int end_chunk(struct replay *p, struct err *e) {
     return rc;
 }
 
-static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e) {
-    struct rd rd = rd_of(it->value);
-    struct slice key = rd_bytes(&rd, rd_u32(&rd)), delta = rd_bytes(&rd, rd_left(&rd));
-    if (rd.bad || it->key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
-    if (engi_batch_replay(p->batch, p->table, key, delta, e)) return -1;
-    if (p->taken) kv_batch_delete(p->taken, it->key);
-    return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
-}
-
 static int replay(struct replay *p, struct err *e) {
     uint8_t from[LOG_KEY], to[LOG_KEY];
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY,
@@ -293,8 +284,15 @@ static int replay(struct replay *p, struct err *e) {
                                 .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
     if (!(p->batch = eng_batch_new(p->own->eng))) return err_nomem(e);
     struct kv_iter *it = kv_iter_new(p->own->kv, &spec, e);
-    int got = it ? it->ops->iter_move(it, KV_SEEK, spec.lower, e) : -1, rc = 0;
-    while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+    int rc = 0, got = it ? it->ops->iter_move(it, KV_SEEK, spec.lower, e) : -1;
+    for (; got > 0 && !rc; got = rc ? rc : it->ops->iter_move(it, KV_NEXT, spec.lower, e)) {
+        struct rd rd = rd_of(it->value);
+        struct slice key = rd_bytes(&rd, rd_u32(&rd)), delta = rd_bytes(&rd, rd_left(&rd));
+        rc = rd.bad || it->key.n != LOG_KEY ? err_set(e, ERR_SERVER, "a record of a table's history is damaged")
+                                            : engi_batch_replay(p->batch, p->table, key, delta, e);
+        if (!rc && p->taken) kv_batch_delete(p->taken, it->key);
+        if (!rc && (++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES)) rc = end_chunk(p, e);
+    }
     if (it) it->ops->iter_free(it);
     rc = rc || got < 0 ? -1 : end_chunk(p, e);
     eng_batch_drop(p->batch);

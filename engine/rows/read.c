@@ -22,18 +22,13 @@ static int prepare(struct store_read *r, uint8_t *stack, const struct eng_part *
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
-    int64_t newest = later(later(row->live_ts, row->del_ts), del_ts);
-    uint32_t n = row->plain && row->n_cells ? 1 : row->n_cells; /* plain cells all have the same timestamp */
-    for (uint32_t i = 0; i < n; i++) newest = later(newest, row->cells[i].ts);
-    return newest;
-}
-
 /* 1: visible, 0, -1 */
 static int resolve(const struct store_value *v, const struct engi_dropped *dropped, size_t n_key, int64_t del_ts,
                    int64_t now, struct eng_row *row, struct op_cost *cost, struct err *e) {
     if (eng_row_decode(v->bytes, v->cells, row, e)) return -1;
-    row->newest_ts = newest_of(row, del_ts);
+    row->newest_ts = later(later(row->live_ts, row->del_ts), del_ts);
+    uint32_t n = row->plain && row->n_cells ? 1 : row->n_cells; /* plain cells all have the same timestamp */
+    for (uint32_t i = 0; i < n; i++) row->newest_ts = later(row->newest_ts, row->cells[i].ts);
     if (cost) cost->bytes_read += n_key + v->bytes.n;
     engi_dropped_hide(dropped, row, now == ENG_AS_STORED);
     if (now == ENG_AS_STORED) {
@@ -96,15 +91,6 @@ int engi_ballot_read(struct store *s, const struct eng_part *part, uint64_t *bal
 
 /* ---- a row with its static row ---- */
 
-/* Checks whether a row is invisible only because it has expired. */
-static int resolve_expired(const struct store_read *r, const struct engi_dropped *dropped, struct eng_pair *out,
-                           struct err *e) {
-    if (eng_row_decode(r->row.bytes, r->row.cells, &out->row, e)) return -1;
-    engi_dropped_hide(dropped, &out->row, false);
-    out->expired = eng_row_resolve(&out->row, r->covered_ts, ENG_NEVER_EXPIRES, NULL);
-    return 0;
-}
-
 static int resolve_pair(const struct store_read *r, const struct engi_dropped *dropped, int64_t now,
                         struct eng_pair *out, struct op_cost *cost, struct err *e) {
     take_deletions(r, &out->row);
@@ -117,7 +103,12 @@ static int resolve_pair(const struct store_read *r, const struct engi_dropped *d
     if (!r->row.bytes.p) return 0;
     int got = resolve(&r->row, dropped, r->key.n, r->covered_ts, now, &out->row, cost, e);
     out->has_row = got > 0;
-    return got == 0 ? resolve_expired(r, dropped, out, e) : got < 0 ? got : 0;
+    if (got) return got < 0 ? got : 0;
+    /* The row may be invisible only because it has expired. */
+    if (eng_row_decode(r->row.bytes, r->row.cells, &out->row, e)) return -1;
+    engi_dropped_hide(dropped, &out->row, false);
+    out->expired = eng_row_resolve(&out->row, r->covered_ts, ENG_NEVER_EXPIRES, NULL);
+    return 0;
 }
 
 int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now,

@@ -39,18 +39,16 @@ static bool live_supersedes(const struct rowi_head *a, const struct rowi_head *b
     return a->live_ttl > b->live_ttl;
 }
 
-static void clear_live(struct rowi_head *h) {
-    h->live_ts = ENG_NO_TS;
-    h->live_ttl = 0;
-    h->live_expiry = ENG_NO_EXPIRY;
-}
-
 static struct rowi_head merge_heads(const struct rowi_head *a, const struct rowi_head *b) {
     struct rowi_head h = live_supersedes(b, a) ? *b : *a;
     bool del_b = b->del_ts != a->del_ts ? b->del_ts > a->del_ts : b->del_at > a->del_at;
     h.del_ts = del_b ? b->del_ts : a->del_ts;
     h.del_at = del_b ? b->del_at : a->del_at;
-    if (h.live_ts <= h.del_ts) clear_live(&h);
+    if (h.live_ts <= h.del_ts) {
+        h.live_ts = ENG_NO_TS;
+        h.live_ttl = 0;
+        h.live_expiry = ENG_NO_EXPIRY;
+    }
     h.key_image = a->key_image; /* a key stays as it was first written, here as there */
     h.n_cells = a->n_cells + b->n_cells;
     return h;

@@ -4,26 +4,24 @@
 
 /* ---- named records: keys under table 0 ---- */
 
-static int add(struct kv_batch *b, const struct eng_meta_change *change, struct err *e) {
-    struct buf key;
-    buf_init(&key, 0);
-    engi_key_table(&key, ENGI_TABLE_META);
-    buf_put_slice(&key, change->key);
-    int rc = buf_failed(&key) ? -1 : 0;
-    if (!rc && change->conditional) rc = kv_batch_expect(b, buf_slice(&key), change->expected);
-    if (!rc && change->deleted) kv_batch_delete(b, buf_slice(&key));
-    else if (!rc) kv_batch_put(b, buf_slice(&key), change->value);
-    buf_fini(&key);
-    return rc ? err_nomem(e) : 0;
-}
-
 int engi_named_write(struct kv *kv, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct kv_batch *b = kv_batch_new(kv);
-    if (!b) return err_nomem(e);
-    int rc = 0;
-    for (uint32_t i = 0; i < n && !rc; i++) rc = add(b, &changes[i], e);
+    struct buf key;
+    int rc = b ? 0 : err_nomem(e);
+    buf_init(&key, 0);
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        const struct eng_meta_change *change = &changes[i];
+        key.n = 0;
+        engi_key_table(&key, ENGI_TABLE_META);
+        buf_put_slice(&key, change->key);
+        if (buf_failed(&key)) rc = err_nomem(e);
+        if (!rc && change->conditional) rc = kv_batch_expect(b, buf_slice(&key), change->expected) ? err_nomem(e) : 0;
+        if (!rc && change->deleted) kv_batch_delete(b, buf_slice(&key));
+        else if (!rc) kv_batch_put(b, buf_slice(&key), change->value);
+    }
     if (!rc) rc = kv_write_patiently(kv, b, e);
-    kv_batch_free(b);
+    if (b) kv_batch_free(b);
+    buf_fini(&key);
     return rc;
 }
 

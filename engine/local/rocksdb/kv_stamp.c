@@ -39,15 +39,6 @@ static bool two_numbers(const char *s, uint64_t *a, uint64_t *b) {
     return sscanf(s, "%" SCNu64 " %" SCNu64 "%n", a, b, &end) == 2 && !s[end];
 }
 
-/* Whether the checksum at the end of the text matches the lines before it. */
-static bool sum_fits(const char *text) {
-    const char *sum = strstr(text, "\nsum ");
-    char expected[16];
-    if (!sum) return false;
-    snprintf(expected, sizeof(expected), "%08x\n", crc32c(0, slice_of(text, (size_t)(sum + 1 - text))));
-    return !strcmp(sum + 5, expected);
-}
-
 static bool read_fields(char *text, struct kv_stamp *s) {
     char *rest;
     if (!take_line(&text, "store", &rest) || strlen(rest) >= sizeof(s->store)) return false;
@@ -69,7 +60,10 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
     int got = kv_read_text(path, text, sizeof(text), e);
     if (got <= 0) return got;
     if (strncmp(text, stamp_title, title) || text[title] != '\n') return damaged(path, e);
-    bool fits = sum_fits(text);
+    const char *sum = strstr(text, "\nsum ");
+    char expected[16];
+    snprintf(expected, sizeof(expected), "%08x\n", sum ? crc32c(0, slice_of(text, (size_t)(sum + 1 - text))) : 0);
+    bool fits = sum && !strcmp(sum + 5, expected);
     at += title + 1;
     if (!take_line(&at, "format", &rest)) return damaged(path, e);
     char *end;
