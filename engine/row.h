@@ -91,13 +91,14 @@ struct eng_layout {
     uint64_t bytes;            /* and of their bytes */
 };
 
+/* An initialiser of a row that nothing was written to. */
+#define ENG_ROW_EMPTY(of_kind, of_ck)                                                                                  \
+    {                                                                                                                  \
+        .kind = (of_kind), .ck = (of_ck), .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS,     \
+        .newest_ts = ENG_NO_TS                                                                                         \
+    }
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
-    *r = (struct eng_row){.kind = kind,
-                          .ck = ck,
-                          .live_ts = ENG_NO_TS,
-                          .live_expiry = ENG_NO_EXPIRY,
-                          .del_ts = ENG_NO_TS,
-                          .newest_ts = ENG_NO_TS};
+    *r = (struct eng_row)ENG_ROW_EMPTY(kind, ck);
 }
 /* For a row from eng_row_get: whether the row has everything that is stored of it and nothing
  * covers it, so that reading it with ENG_AS_STORED would give the same. */

@@ -267,7 +267,7 @@ static void finish_group(struct np_loop *l) {
         struct np_conn *c = call->conn;
         c->in_flight--;
         if (c->state != NP_CONN_CLOSED) {
-            begin_reply(call, npi_conn_out(c));
+            np_reply_place(&call->reply, npi_conn_out(c), call->env.stream, NP_RESULT);
             finish(call, CQL_COMMIT);
         } else {
             npi_call_forget(call);
@@ -278,8 +278,8 @@ static void finish_group(struct np_loop *l) {
     assert(!l->group.n); /* no request was read meanwhile: it would have taken the place of one of these */
 }
 
-/* The reply begins anew when the group is finished, because the replies of a connection are written
- * one after the other. */
+/* The reply gets another place when the group is finished, because the replies of a connection are
+ * written one after the other. */
 static void join_group(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     np_reply_cancel(&call->reply);

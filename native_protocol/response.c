@@ -13,13 +13,18 @@ _Static_assert(sizeof(CHARGE_KEY) - 1 == 13, "its length is written into the map
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
                     bool with_charge) {
-    bool charged = with_charge && version >= 4;
-    size_t front = NP_HEADER + (charged ? CHARGE_SLOT : 0);
-    *r = (struct np_reply){.out = out, .start = out->n, .body = out->n, .version = version, .has_charge = charged};
+    *r = (struct np_reply){.version = version, .has_charge = with_charge && version >= 4};
+    np_reply_place(r, out, stream, opcode);
+}
+
+void np_reply_place(struct np_reply *r, struct buf *out, int16_t stream, enum np_opcode opcode) {
+    size_t front = NP_HEADER + (r->has_charge ? CHARGE_SLOT : 0);
+    r->out = out;
+    r->start = r->body = out->n;
     uint8_t *p = buf_reserve(out, front);
     if (!p) return;
-    np_envelope_put(p, version, charged ? NP_FLAG_PAYLOAD : 0, stream, opcode);
-    if (charged) memcpy(p + NP_HEADER, charge_map, CHARGE_SLOT);
+    np_envelope_put(p, r->version, r->has_charge ? NP_FLAG_PAYLOAD : 0, stream, opcode);
+    if (r->has_charge) memcpy(p + NP_HEADER, charge_map, CHARGE_SLOT);
     buf_advance(out, front);
     r->body = out->n;
 }

@@ -39,6 +39,8 @@ struct np_reply {
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
                     bool with_charge);
 void np_reply_cancel(struct np_reply *r);
+/* Begins a reply that was cancelled once more, now at the end of out. */
+void np_reply_place(struct np_reply *r, struct buf *out, int16_t stream, enum np_opcode opcode);
 /* Drops the blocks and their charge; out is unchanged. */
 void np_reply_drop(struct np_reply *r);
 /* Moves all blocks of from, with their charge, to to, which has none. */

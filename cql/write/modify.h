@@ -40,7 +40,8 @@ struct modify_op {
     uint32_t turn; /* in the statement */
     uint16_t field;
     bool negative; /* MODIFY_COUNT: minus */
-    bool adds_to_list; /* that is not frozen */
+    bool sets_cell;    /* MODIFY_SET of a column that has one cell */
+    bool repeats;      /* it adds to a static list that is not frozen (static_times) */
     bool checks_items; /* some elements of the list that is bound cannot be written */
     const struct function *sum; /* MODIFY_INCREASE: of two values of the column's type */
 };

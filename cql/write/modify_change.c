@@ -91,6 +91,15 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
 
 /* ---- cells ---- */
 
+/* The operations of one row, while they run. */
+struct row_ops {
+    struct modify_write *w;
+    struct cell_writer cells;
+    const struct eng_row *current; /* NULL: there is none, or no operation needs it */
+    struct size_sum *sum;          /* of the values; NULL: they are not sized */
+    struct size_rule rule;
+};
+
 /* The index or key of column[x]. */
 static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
     const struct cql_type *t = op->column->type;
@@ -117,65 +126,79 @@ static int check_bound_list(struct modify_write *w, const struct modify_op *op, 
 }
 
 /* Adds v to the stored value; 1: there is none, so nothing is written. */
-static int increase(struct modify_write *w, const struct cell_writer *cw, const struct modify_op *op,
-                    const struct eng_row *current, struct value *v) {
+static int increase(struct row_ops *x, const struct modify_op *op, struct value *v) {
+    struct evaluation *ev = &x->w->r->eval;
     uint32_t n;
     /* of an operation before */
-    const struct eng_cell *cell = cells_of(&(struct eng_row){.cells = cw->cells, .n_cells = cw->n}, op->column, &n);
-    cell = cell ? cell + n - 1 : cells_of(current, op->column, &n);
+    const struct eng_cell *cell =
+        cells_of(&(struct eng_row){.cells = x->cells.cells, .n_cells = x->cells.n}, op->column, &n);
+    cell = cell ? cell + n - 1 : cells_of(x->current, op->column, &n);
     if (!cell) return 1;
     const struct value both[] = {value_of_slice(cell->value), *v};
-    if (function_call(op->sum, &w->r->eval, both, 2, v)) return -1;
+    if (function_call(op->sum, ev, both, 2, v)) return -1;
     return value_is_null(*v)
-               ? err_invalid(w->r->err, "Invalid null or empty value for an addition to column %s", op->column->name)
+               ? err_invalid(ev->err, "Invalid null or empty value for an addition to column %s", op->column->name)
                : 0;
 }
 
-static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
-                  const struct eng_row *current, struct op_write *c) {
-    struct value v = value_null(), element = {.n = 0};
-    if (w->json) v = w->json[op->column->ordinal];
-    else if (op->value && term_eval(op->value, &w->r->eval, &v)) return -1;
+/* The increment is the cell, which counter.c replaces with the new value. */
+static int set_count(struct row_ops *x, const struct modify_op *op, struct value v) {
+    struct err *e = x->w->r->err;
+    if (value_is_null(v)) return err_invalid(e, "Invalid null value for counter increment");
+    if (v.n != 8) return err_invalid(e, "Expected 8 or 0 byte long (%d)", v.n);
+    if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
+        return err_invalid(e, "The negation of %lld overflows supported counter precision (signed 8 bytes integer)",
+                           (long long)INT64_MIN);
+    uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(x->w) : 1);
+    uint8_t *p = arena_alloc(x->w->r->arena, 8);
+    if (!p) return err_nomem(e);
+    store_u64(p, op->negative ? -by : by);
+    return cells_set(&x->cells, op->column, value_of(p, 8));
+}
+
+static inline void add_size(struct row_ops *x, const struct modify_op *op, struct value v) {
+    if (x->sum) size_add_column(x->sum, &x->rule, op->value_type, v);
+}
+
+/* Any operation, with its value. */
+SELDOM static int run_any(struct row_ops *x, const struct modify_op *op, struct value v) {
+    struct modify_write *w = x->w;
+    struct cell_writer *cells = &x->cells;
+    struct value element = {.n = 0};
     if (op->checks_items && check_bound_list(w, op, v)) return -1;
     if (op->element && op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     w->n_given++;
-    int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
+    int nothing = op->kind == MODIFY_INCREASE ? increase(x, op, &v) : 0;
     if (nothing) return nothing < 0 ? -1 : 0;
-    if (c && w->plan->kind != OP_DELETE) {
-        if (op->column->kind == COLUMN_STATIC) {
-            const struct size_rule of_statics = size_rule_of_statics();
-            size_add_column(&c->statics, &of_statics, op->value_type, v);
-        } else {
-            size_add_column(&c->row, &w->rule, op->value_type, v);
-        }
-    }
+    add_size(x, op, v);
     switch (op->kind) {
-    case MODIFY_SET: case MODIFY_INCREASE: return cells_set(cw, op->column, v);
-    case MODIFY_ADD: return cells_add(cw, op->column, v);
-    case MODIFY_PREPEND: return cells_prepend(cw, op->column, v);
-    case MODIFY_SUBTRACT: return cells_subtract(cw, op->column, v, current);
-    case MODIFY_PUT: return cells_put(cw, op->column, element, v);
-    case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
-    case MODIFY_FIELD: case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
-    case MODIFY_COUNT: { /* the increment is the cell, which counter.c replaces with the new value */
-        if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
-        if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
-        if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
-            return err_invalid(w->r->err,
-                               "The negation of %lld overflows supported counter precision (signed 8 bytes integer)",
-                               (long long)INT64_MIN);
-        uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
-        uint8_t *p = arena_alloc(w->r->arena, 8);
-        if (!p) return err_nomem(w->r->err);
-        store_u64(p, op->negative ? -by : by);
-        return cells_set(cw, op->column, value_of(p, 8));
-    }
-    case MODIFY_DELETE: return cells_delete(cw, op->column);
-    case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
-    case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
+    case MODIFY_SET: return cells_replace(cells, op->column, v);
+    case MODIFY_INCREASE: return cells_set(cells, op->column, v);
+    case MODIFY_ADD: return cells_add(cells, op->column, v);
+    case MODIFY_PREPEND: return cells_prepend(cells, op->column, v);
+    case MODIFY_SUBTRACT: return cells_subtract(cells, op->column, v, x->current);
+    case MODIFY_PUT: return cells_put(cells, op->column, element, v);
+    case MODIFY_LIST_SET: return cells_list_set(cells, op->column, element, v, x->current, false);
+    case MODIFY_FIELD: case MODIFY_FIELD_DELETE: return cells_field(cells, op->column, op->field, v);
+    case MODIFY_COUNT: return set_count(x, op, v);
+    case MODIFY_DELETE: return cells_delete(cells, op->column);
+    case MODIFY_DISCARD: return cells_discard(cells, op->column, element);
+    case MODIFY_LIST_DELETE: return cells_list_set(cells, op->column, element, value_null(), x->current, true);
     }
     return -1;
+}
+
+static inline int run_op(struct row_ops *x, const struct modify_op *op) {
+    struct modify_write *w = x->w;
+    struct value v = value_null();
+    if (w->json) v = w->json[op->column->ordinal];
+    else if (op->value && term_eval(op->value, &w->r->eval, &v)) return -1;
+    if (UNLIKELY(!op->sets_cell)) return run_any(x, op, v);
+    if (value_is_unset(v)) return 0;
+    w->n_given++;
+    add_size(x, op, v);
+    return cells_set(&x->cells, op->column, v);
 }
 
 static void measure(struct mutation *m, const struct eng_row *row) {
@@ -187,13 +210,16 @@ static void measure(struct mutation *m, const struct eng_row *row) {
     if (row->kind == ENG_ROW) m->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
 }
 
-static int run_times(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
-                     const struct eng_row *current, struct op_write *c) {
-    uint32_t times = op->adds_to_list && op->column->kind == COLUMN_STATIC ? static_times(w) : 1;
-    for (uint32_t k = 0; k < times; k++)
-        if (run_op(w, cw, op, current, k ? NULL : c)) return -1;
-    cw->unsorted |= times > 1;
-    return 0;
+/* Runs an operation that adds to a static list as often as Cassandra does; its value is sized once. */
+SELDOM static int run_again(struct row_ops *x, const struct modify_op *op) {
+    uint32_t times = static_times(x->w);
+    struct size_sum *sum = x->sum;
+    int rc = 0;
+    x->sum = NULL;
+    for (uint32_t k = 1; k < times && !rc; k++) rc = run_op(x, op);
+    x->sum = sum;
+    x->cells.unsorted |= times > 1;
+    return rc;
 }
 
 /* Keeps the error of an operation that was refused, while those before it in the statement run. */
@@ -209,13 +235,13 @@ SELDOM static int keep_error(struct modify_write *w, struct err **kept) {
 /* Operations run column by column, but Cassandra runs them in the statement's order. When list
  * contents make several fail, the error must be that of the first in the statement: after a failure
  * only operations that stand before it in the statement still run. */
-static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to,
-                   const struct eng_row *current, struct op_write *c) {
+static int run_ops(struct row_ops *x, uint32_t from, uint32_t to) {
+    struct modify_write *w = x->w;
     const struct modify_op *refused = NULL;
     struct err *first = NULL;
-    for (uint32_t i = from; i < to; i++) {
-        const struct modify_op *op = &w->plan->ops[i];
-        if ((refused && op->turn > refused->turn) || run_times(w, cw, op, current, c) == 0) continue;
+    for (const struct modify_op *op = w->plan->ops + from, *end = w->plan->ops + to; op < end; op++) {
+        if (UNLIKELY(refused != NULL) && op->turn > refused->turn) continue;
+        if (LIKELY(run_op(x, op) == 0) && LIKELY(!op->repeats || run_again(x, op) == 0)) continue;
         if (!w->plan->reads || keep_error(w, &first)) return -1;
         refused = op;
     }
@@ -226,12 +252,17 @@ static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current,
                       struct op_write *c, struct eng_row *out) {
-    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng,
-                             .now_us = w->r->now_us, .ts = w->ts, .overwrite_ts = w->ts - 1, .now = w->now,
-                             .ttl = w->ttl, .repeats = w->plan->repeats};
-    if (cells_init(&cw, to - from) || run_ops(w, &cw, from, to, current, c)) return -1;
-    cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
-    cells_finish(&cw, out);
+    const struct modify_plan *p = w->plan;
+    struct row_ops x = {.w = w,
+                        .cells = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng,
+                                  .now_us = w->r->now_us, .ts = w->ts, .overwrite_ts = w->ts - 1, .now = w->now,
+                                  .ttl = w->ttl, .repeats = p->repeats},
+                        .current = current,
+                        .rule = out->kind == ENG_STATIC ? size_rule_of_statics() : w->rule};
+    if (p->kind != OP_DELETE) x.sum = out->kind == ENG_STATIC ? &c->statics : &c->row;
+    if (cells_init(&x.cells, to - from) || run_ops(&x, from, to)) return -1;
+    x.cells.unsorted = x.cells.unsorted || (p->repeats && !p->counter);
+    cells_finish(&x.cells, out);
     return 0;
 }
 

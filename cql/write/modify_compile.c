@@ -69,12 +69,15 @@ static bool fails_empty(const struct cql_type *t) {
            t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
 }
 
-static void find_list(struct modify_op *op) {
+/* Finds what an execution would otherwise ask again each time. */
+static void find_form(struct modify_op *op) {
     const struct cql_type *t = op->column->type;
-    op->adds_to_list = t->id == CQL_LIST && cql_type_is_multicell(t) &&
-                       (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
-    op->checks_items =
-        op->adds_to_list && op->value && term_bind_index(op->value) >= 0 && fails_empty(t->args[0]);
+    bool multicell = cql_type_is_multicell(t);
+    bool adds_to_list = t->id == CQL_LIST && multicell &&
+                        (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
+    op->sets_cell = op->kind == MODIFY_SET && !multicell;
+    op->repeats = adds_to_list && op->column->kind == COLUMN_STATIC;
+    op->checks_items = adds_to_list && op->value && term_bind_index(op->value) >= 0 && fails_empty(t->args[0]);
 }
 
 /* Static columns first, then by column id, so that cells come in the engine's order. */
@@ -86,7 +89,7 @@ static int sort_ops(struct compile *c, struct modify_plan *p) {
     if (p->n_ops > 1) qsort(order, p->n_ops, sizeof *order, by_place);
     for (uint32_t i = 0; i < p->n_ops; i++) {
         sorted[i] = *order[i];
-        find_list(&sorted[i]);
+        find_form(&sorted[i]);
     }
     p->ops = sorted;
     for (uint32_t i = 1; i < p->n_ops; i++) p->repeats = p->repeats || p->ops[i].column == p->ops[i - 1].column;

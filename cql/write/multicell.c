@@ -166,7 +166,12 @@ static int field_path(struct cell_writer *w, uint16_t field, struct slice *path)
 
 /* ---- operations ---- */
 
-SELDOM static int set_multicell(struct cell_writer *w, const struct schema_column *c, struct value v) {
+int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
+    static const struct slice no_path;
+    return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
+}
+
+int cells_replace(struct cell_writer *w, const struct schema_column *c, struct value v) {
     if (put_complex_deletion(w, c, w->overwrite_ts)) return -1;
     if (value_is_null(v)) return 0;
     if (c->type->id != CQL_UDT) return put_elements(w, c, value_slice(v));
@@ -179,12 +184,6 @@ SELDOM static int set_multicell(struct cell_writer *w, const struct schema_colum
         if (field_path(w, i, &path) || put_live(w, c, path, value_slice(item))) return -1;
     }
     return 0;
-}
-
-int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
-    static const struct slice no_path;
-    if (UNLIKELY(cql_type_is_multicell(c->type))) return set_multicell(w, c, v);
-    return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
 }
 
 int cells_delete(struct cell_writer *w, const struct schema_column *c) {

@@ -33,8 +33,10 @@ int cells_init(struct cell_writer *w, uint32_t capacity) MUST_CHECK;
 /* Sorts if needed and moves the cells into the row. */
 void cells_finish(struct cell_writer *w, struct eng_row *row);
 
-/* column = v, for any type; null deletes. v must not be unset. */
+/* column = v, which has one cell; null deletes. v must not be unset. */
 int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
+/* The same for a column of several cells: all of them are replaced. */
+int cells_replace(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
 /* DELETE column. */
 int cells_delete(struct cell_writer *w, const struct schema_column *c) MUST_CHECK;
 /* column = column + v: list append, set union, map put. Null does nothing. */

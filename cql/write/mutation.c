@@ -42,8 +42,7 @@ struct mutation *mutations_find(const struct mutations *m, const struct eng_part
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) {
     struct change *c = arena_alloc(m->arena, sizeof *c);
     if (!c) return err_null(err_nomem(m->err));
-    *c = (struct change){.kind = kind};
-    eng_row_init(&c->row, ENG_ROW, slice_of("", 0));
+    *c = (struct change){.kind = kind, .row = ENG_ROW_EMPTY(ENG_ROW, slice_of("", 0))};
     if (to->last) to->last->next = c;
     else to->first = c;
     return to->last = c;

@@ -129,7 +129,7 @@ void eng_row_encode(const struct eng_row *r, struct buf *out) {
     struct rowi_head head = head_of(r);
     struct rowi_writer w;
     rowi_begin(&w, out, &head);
-    for (uint32_t i = 0; i < r->n_cells; i++) rowi_put(&w, &r->cells[i]);
+    rowi_put_all(&w, r->cells, r->n_cells);
     rowi_end(&w);
 }
 

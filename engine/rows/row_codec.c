@@ -313,31 +313,68 @@ void rowi_begin(struct rowi_writer *w, struct buf *out, const struct rowi_head *
     w->head.base = head->live_ts != ENG_NO_TS ? head->live_ts : head->del_ts != ENG_NO_TS ? head->del_ts : 0;
 }
 
-void rowi_put(struct rowi_writer *w, const struct eng_cell *c) {
+static void begin_cells(struct rowi_writer *w, const struct eng_cell *first) {
     struct rowi_head *h = &w->head;
-    if (!w->head_written) {
-        if (h->live_ts == ENG_NO_TS && h->del_ts == ENG_NO_TS) h->base = c->ts;
-        put_head(w);
-    }
-    uint8_t *from = buf_reserve(w->out, 1 + 6 * UVARINT_MOST + c->path.n + c->value.n), *p = from;
-    if (UNLIKELY(!p)) return;
-    bool same_ts = c->ts == h->base, deletion = rowi_is_deletion(c);
+    if (w->head_written) return;
+    if (h->live_ts == ENG_NO_TS && h->del_ts == ENG_NO_TS) h->base = first->ts;
+    put_head(w);
+}
+
+/* The most bytes that put_cell writes. */
+static inline size_t cell_most(const struct eng_cell *c) { return 1 + 6 * UVARINT_MOST + c->path.n + c->value.n; }
+
+/* What a cell has between its timestamp and its value when it is no plain value. It may set a flag. */
+SELDOM static uint8_t *put_kinds(uint8_t *p, const struct rowi_head *h, const struct eng_cell *c, uint8_t *flags) {
+    bool deletion = rowi_is_deletion(c), expiring = !deletion && c->flags & ENG_CELL_EXPIRING;
+    bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
+    if (same_ttl) *flags |= CELL_SAME_TTL;
+    if (expiring && !same_ttl) p = put_uvarint(p, (uint32_t)c->ttl);
+    if (deletion || (expiring && !same_ttl)) p = put_uvarint(p, zigzag(c->expiry));
+    return c->flags & ENG_CELL_HAS_PATH ? put_bytes(p, c->path) : p;
+}
+
+/* column: of the cell before, or 0. Returns what follows. */
+static inline uint8_t *put_cell(uint8_t *p, const struct rowi_head *h, uint32_t column, const struct eng_cell *c) {
+    bool same_ts = c->ts == h->base;
     uint8_t *flags = p++;
     *flags = (uint8_t)((c->flags & CELL_KINDS) | (same_ts ? CELL_SAME_TS : 0));
-    p = put_uvarint(p, c->column - w->column);
+    p = put_uvarint(p, c->column - column);
     if (!same_ts) p = put_uvarint(p, zigzag(minus(c->ts, h->base)));
-    if (UNLIKELY(c->flags != 0)) { /* it is no plain value */
-        bool expiring = !deletion && c->flags & ENG_CELL_EXPIRING;
-        bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
-        if (same_ttl) *flags |= CELL_SAME_TTL;
-        if (expiring && !same_ttl) p = put_uvarint(p, (uint32_t)c->ttl);
-        if (deletion || (expiring && !same_ttl)) p = put_uvarint(p, zigzag(c->expiry));
-        if (c->flags & ENG_CELL_HAS_PATH) p = put_bytes(p, c->path);
-    }
-    if (!deletion) p = put_bytes(p, c->value);
-    buf_advance(w->out, (size_t)(p - from));
+    if (UNLIKELY(c->flags != 0)) p = put_kinds(p, h, c, flags);
+    return rowi_is_deletion(c) ? p : put_bytes(p, c->value);
+}
+
+void rowi_put(struct rowi_writer *w, const struct eng_cell *c) {
+    begin_cells(w, c);
+    uint8_t *p = buf_reserve(w->out, cell_most(c));
+    if (UNLIKELY(!p)) return;
+    buf_advance(w->out, (size_t)(put_cell(p, &w->head, w->column, c) - p));
     w->column = c->column;
     w->written++;
+}
+
+/* Cells between two requests of room. */
+static int put_some(struct rowi_writer *w, const struct eng_cell *cells, uint32_t n) {
+    size_t most = 0;
+    uint32_t column = w->column;
+    for (uint32_t i = 0; i < n; i++) most += cell_most(&cells[i]);
+    uint8_t *from = buf_reserve(w->out, most), *p = from;
+    if (UNLIKELY(!p)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        p = put_cell(p, &w->head, column, &cells[i]);
+        column = cells[i].column;
+    }
+    buf_advance(w->out, (size_t)(p - from));
+    w->column = column;
+    w->written += n;
+    return 0;
+}
+
+void rowi_put_all(struct rowi_writer *w, const struct eng_cell *cells, uint32_t n) {
+    enum { AT_ONCE = 64 };
+    if (n) begin_cells(w, cells);
+    for (uint32_t i = 0; i < n; i += AT_ONCE)
+        if (put_some(w, cells + i, n - i < AT_ONCE ? n - i : AT_ONCE)) return;
 }
 
 void rowi_end(struct rowi_writer *w) {

@@ -68,6 +68,7 @@ struct rowi_writer {
 /* head.n_cells is the most that will be written; head.base is set by the writer. */
 void rowi_begin(struct rowi_writer *w, struct buf *out, const struct rowi_head *head);
 void rowi_put(struct rowi_writer *w, const struct eng_cell *cell);
+void rowi_put_all(struct rowi_writer *w, const struct eng_cell *cells, uint32_t n);
 void rowi_end(struct rowi_writer *w);
 
 /* By column, complex deletion first, path bytes. */
