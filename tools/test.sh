@@ -188,8 +188,7 @@ step_integration_tsan() { "$0" --preset tsan integration && count "integration t
 # step_rados [function|conformance|integration|failures|servers]: all parts, or one.
 step_rados() {
     python3 tests/rados/cluster.py install &&
-        build_preset "$preset" tallyd tally tally-bench rados_test_store rados_test_engine rados_test_reclaim rados_test_wide \
-            rados_test_downwards unit_engine_test_model rados_stress ||
+        build_preset "$preset" tallyd tally tally-bench rados_tests unit_engine_test_model ||
         { count "rados (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     local part

@@ -18,12 +18,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "integration")]
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 
 import cluster as ceph  # noqa: E402
 import rados_exceptions  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = HERE.parents[1]
 PROGRESS = 200  # writes that must be acknowledged between two failures, so that each meets clients at work
 # Recorded answers that a server on a cluster gives otherwise: file, case, and the reason.
 EXCEPTIONS = {("schema_tables.cqlt", "local_and_peers"): "system.local shows the server's 16 tokens of the ring that all servers on the store have, not the one of a single server"}
@@ -38,7 +39,7 @@ def functions(build, folder):
     cluster = ceph.Cluster(folder / "function").start()
     try:
         passed = failed = 0
-        for program in ("rados_test_store", "rados_test_engine", "rados_test_reclaim", "rados_test_wide", "rados_test_downwards", "unit_engine_test_model"):
+        for program in (*(f"rados_{source.stem}" for source in sorted(HERE.glob("test_*.c"))), "unit_engine_test_model"):
             done = run(cluster, build / "tests" / program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             output, _ = done.communicate(timeout=600)
             print(output)
