@@ -84,8 +84,10 @@ int npi_answer_encode(struct np_call *call) {
     const struct cql_result *res = &call->r.answer.result;
     struct buf *out = call->reply.out;
     uint8_t version = call->env.version;
-    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
-    else
+    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) {
+        put_failure(call);
+    } else {
+        np_reply_open(&call->reply, NP_RESULT);
         switch (res->kind) {
         case RESULT_VOID: np_put_void(out); break;
         case RESULT_ROWS: np_rows_end(&call->rows, res); break;
@@ -93,6 +95,7 @@ int npi_answer_encode(struct np_call *call) {
         case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
         case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
         }
+    }
     int rc = UNLIKELY(has_extras(call)) ? end_with_extras(call)
                                         : np_reply_end(&call->reply, call->charge.total, NULL);
     if (LIKELY(!rc)) return 0;

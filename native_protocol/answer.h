@@ -1,6 +1,6 @@
 /* The one response of a call: encoded from its result or its error, and given to the connection.
  *
- * npi_answer_encode completes what np_reply_begin began: the body that the rows' sink has not
+ * npi_answer_encode completes what np_reply_init began: the body that the rows' sink has not
  * written, charge, capacity, warnings, tracing id. npi_answer_deliver sends it, or has the loop
  * hold it until the write is durable. The loop's thread.
  */

@@ -14,13 +14,6 @@
 
 /* ---- plan ---- */
 
-static void begin_reply(struct np_call *call, struct buf *out) {
-    struct np_conn *c = call->conn;
-    np_reply_begin(&call->reply, out, call->env.version, call->env.stream, NP_RESULT,
-                   c->loop->o->capacity_payload != NP_CAPACITY_OFF);
-    call->reply.share = &c->output.share;
-}
-
 /* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
 static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
     struct np_conn *c = call->conn;
@@ -49,7 +42,9 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
         .written = call->written,
     };
     err_clear(&call->err);
-    begin_reply(call, blocking ? &call->out : npi_conn_out(c));
+    np_reply_init(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
+                  o->capacity_payload != NP_CAPACITY_OFF);
+    call->reply.share = &c->output.share;
     if (np_query_decode(&call->env, call->body, &call->arena, &call->request, &call->options, &call->err))
         return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
@@ -262,12 +257,13 @@ static void finish(struct np_call *call, enum cql_outcome planned) {
 static void finish_group(struct np_loop *l) {
     unsigned n = l->group.n;
     l->group.n = 0;
+    l->group.is_finishing = true;
     for (unsigned i = 0; i < n; i++) {
         struct np_call *call = l->group.calls[i];
         struct np_conn *c = call->conn;
         c->in_flight--;
         if (c->state != NP_CONN_CLOSED) {
-            np_reply_place(&call->reply, npi_conn_out(c), call->env.stream, NP_RESULT);
+            np_reply_place(&call->reply, npi_conn_out(c));
             finish(call, CQL_COMMIT);
         } else {
             npi_call_forget(call);
@@ -275,14 +271,14 @@ static void finish_group(struct np_loop *l) {
             npi_conn_unref(c);
         }
     }
+    l->group.is_finishing = l->group.is_timed = false;
     assert(!l->group.n); /* no request was read meanwhile: it would have taken the place of one of these */
 }
 
-/* The reply gets another place when the group is finished, because the replies of a connection are
- * written one after the other. */
+/* The reply, which has nothing yet, gets its place when the group is finished, because the replies of
+ * a connection are written one after the other. */
 static void join_group(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
-    np_reply_cancel(&call->reply);
     call->conn->in_flight++;
     l->group.calls[l->group.n++] = call;
     if (l->group.n == NP_GROUP) finish_group(l);

@@ -108,6 +108,8 @@ struct np_loop {
     struct {
         struct np_call *calls[NP_GROUP];
         unsigned n;
+        bool is_finishing;
+        bool is_timed; /* the clock was read for the group that is being finished: its requests end together */
     } group; /* planned writes, which are finished together (dispatch.h) */
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct eng_batch *batch;          /* writes of this wake-up */

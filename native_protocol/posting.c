@@ -114,7 +114,8 @@ void npi_post(struct np_call *call) {
     int64_t slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
     bool queued = queue_read(call);
     if (LIKELY(queued && !slow_us && !npi_records(l->o)) && ++l->n_untimed < NP_UNTIMED) return;
-    npi_loop_time(l);
+    if (!l->group.is_timed) npi_loop_time(l);
+    l->group.is_timed = l->group.is_finishing;
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) log_slow(call, took_us);

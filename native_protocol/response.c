@@ -11,22 +11,33 @@ static const char charge_map[] = "\0\1" "\0\15" CHARGE_KEY "\0\0\0\10" "\0\0\0\0
 enum { CHARGE_SLOT = sizeof(charge_map) - 1 };
 _Static_assert(sizeof(CHARGE_KEY) - 1 == 13, "its length is written into the map");
 
-void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
-                    bool with_charge) {
-    *r = (struct np_reply){.version = version, .has_charge = with_charge && version >= 4};
-    np_reply_place(r, out, stream, opcode);
+void np_reply_init(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, bool with_charge) {
+    *r = (struct np_reply){.version = version, .stream = stream, .has_charge = with_charge && version >= 4};
+    np_reply_place(r, out);
 }
 
-void np_reply_place(struct np_reply *r, struct buf *out, int16_t stream, enum np_opcode opcode) {
-    size_t front = NP_HEADER + (r->has_charge ? CHARGE_SLOT : 0);
+void np_reply_place(struct np_reply *r, struct buf *out) {
+    assert(!r->is_open);
     r->out = out;
     r->start = r->body = out->n;
-    uint8_t *p = buf_reserve(out, front);
+}
+
+void np_reply_open(struct np_reply *r, enum np_opcode opcode) {
+    if (r->is_open) return;
+    size_t front = NP_HEADER + (r->has_charge ? CHARGE_SLOT : 0);
+    uint8_t *p = buf_reserve(r->out, front);
     if (!p) return;
-    np_envelope_put(p, r->version, r->has_charge ? NP_FLAG_PAYLOAD : 0, stream, opcode);
+    np_envelope_put(p, r->version, r->has_charge ? NP_FLAG_PAYLOAD : 0, r->stream, opcode);
     if (r->has_charge) memcpy(p + NP_HEADER, charge_map, CHARGE_SLOT);
-    buf_advance(out, front);
-    r->body = out->n;
+    buf_advance(r->out, front);
+    r->body = r->out->n;
+    r->is_open = true;
+}
+
+void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
+                    bool with_charge) {
+    np_reply_init(r, out, version, stream, with_charge);
+    np_reply_open(r, opcode);
 }
 
 void np_reply_drop(struct np_reply *r) {
@@ -70,6 +81,7 @@ int np_reply_flatten(struct np_reply *r) {
 void np_reply_cancel(struct np_reply *r) {
     r->out->n = r->start;
     r->out->failed = false;
+    r->is_open = false;
     np_reply_drop(r);
 }
 

@@ -1,10 +1,11 @@
 /* Responses: one envelope each, written at the end of an output buffer (v5 specification, section
  * 4.2, and v3, v4).
  *
- * Life: np_reply_begin reserves the header (and, for queries on v4+, room for the RequestCharge
- * payload); the body is appended; np_reply_end fills in the parts that are known only at the end:
- * charge, tracing id, warnings, capacity, length, compression. np_reply_cancel drops the response
- * instead, so that another one can be written. A failed buffer stays failed until cancel.
+ * Life: np_reply_init gives the response its place; np_reply_open writes the header there (and, for
+ * queries on v4+, room for the RequestCharge payload); the body is appended; np_reply_end fills in
+ * the parts that are known only at the end: charge, tracing id, warnings, capacity, length,
+ * compression. np_reply_cancel drops the response instead, so that another one can be written. A
+ * failed buffer stays failed until cancel.
  *
  * Rows beyond the first NP_BLOCK bytes go to blocks of their own, each charged to the connection's
  * share before it is written. The charge moves with the blocks to the output (output.h).
@@ -29,6 +30,8 @@ struct np_reply {
     size_t start, body; /* where the envelope and its message begin */
     uint8_t version;
     bool has_charge;
+    bool is_open; /* the header is written */
+    int16_t stream;
     struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
     struct np_blocks more; /* blocks behind out; at the end the tail, too */
     struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
@@ -36,11 +39,16 @@ struct np_reply {
     bool no_room;           /* a block was refused, and waiting for room would help */
 };
 
+/* The response will be written at the end of out, to which nothing else is appended until then. */
+void np_reply_init(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, bool with_charge);
+/* Gives a response that is not open another place, at the end of out. */
+void np_reply_place(struct np_reply *r, struct buf *out);
+/* Writes the header, unless it is written. */
+void np_reply_open(struct np_reply *r, enum np_opcode opcode);
+/* Both: init and open. */
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
                     bool with_charge);
 void np_reply_cancel(struct np_reply *r);
-/* Begins a reply that was cancelled once more, now at the end of out. */
-void np_reply_place(struct np_reply *r, struct buf *out, int16_t stream, enum np_opcode opcode);
 /* Drops the blocks and their charge; out is unchanged. */
 void np_reply_drop(struct np_reply *r);
 /* Moves all blocks of from, with their charge, to to, which has none. */

@@ -6,6 +6,7 @@
 static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     struct np_rows *r = (struct np_rows *)s;
     struct buf *out = r->reply->out;
+    np_reply_open(r->reply, NP_RESULT);
     r->meta = meta;
     bool renewed = r->reply->version < 5 && atomic_load_explicit(&meta->renewed, memory_order_relaxed);
     r->specs = !r->skip_metadata || meta->always || renewed;

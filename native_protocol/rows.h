@@ -24,7 +24,7 @@ struct np_rows {
     struct err *err;
 };
 
-/* The reply must be begun and its message still empty. err gets the error when a response grows too large. */
+/* The reply is not open yet, or its message is still empty. err gets the error when a response grows too large. */
 void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err);
 /* Completes the message. */
 void np_rows_end(struct np_rows *rows, const struct cql_result *result);

@@ -17,10 +17,19 @@ static size_t utf8_sequence(const uint8_t *p, size_t left) {
 
 #define NOT_ASCII UINT64_C(0x8080808080808080) /* of each byte, the bit that ASCII does not have */
 
+/* In the byte order of the machine. */
+static inline uint64_t eight(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
+
 static bool is_utf8(struct slice v) {
     for (size_t i = 0; i < v.n;) {
-        while (v.n - i >= 8 && !(load_u64(v.p + i) & NOT_ASCII)) i += 8;
-        if (v.n - i < 8 && v.n >= 8 && !(load_u64(v.p + v.n - 8) & NOT_ASCII)) break; /* the last eight bytes */
+        while (v.n - i >= 16 && !((eight(v.p + i) | eight(v.p + i + 8)) & NOT_ASCII)) i += 16;
+        if (v.n - i < 16 && v.n >= 16 && !((eight(v.p + v.n - 16) | eight(v.p + v.n - 8)) & NOT_ASCII)) break;
+        while (v.n - i >= 8 && !(eight(v.p + i) & NOT_ASCII)) i += 8;
+        if (v.n - i < 8 && v.n >= 8 && !(eight(v.p + v.n - 8) & NOT_ASCII)) break; /* the last eight bytes */
         while (i < v.n && v.p[i] < 0x80) i++; /* fewer than eight */
         if (i == v.n) break;
         size_t n = utf8_sequence(v.p + i, v.n - i);

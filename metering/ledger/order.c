@@ -94,12 +94,17 @@ static int add(struct order_lead *l, const struct key_types *of, uint32_t column
     return 0;
 }
 
-void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key) {
+void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key, int64_t token) {
     const struct key_types of = {.types = types, .n = n};
-    if (key.n > ORDER_KEY) return;
-    uint32_t alike = o->last.n ? columns_alike(&of, key, buf_slice(&o->last)) : 0;
-    if (alike == n) return;
-    int rc = keep(&o->last, key);
+    uint32_t alike = 0;
+    int rc = 0;
+    if (key.n > ORDER_KEY || (o->begun && o->last_token == token)) return; /* the key of the write before */
+    o->begun = true;
+    o->last_token = token;
+    if (n > 1) {
+        alike = o->last.n ? columns_alike(&of, key, buf_slice(&o->last)) : 0;
+        rc = keep(&o->last, key);
+    }
     for (uint32_t i = 0; i < ORDER_LEADS && i < n && !rc; i++) {
         uint32_t columns = i + 1 == ORDER_LEADS ? n : i + 1;
         if (columns > alike) rc = add(&o->leads[i], &of, columns, key);

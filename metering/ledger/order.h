@@ -40,15 +40,17 @@ struct order_lead {
     uint64_t windows, one_way; /* that were full; of them, the one-way ones */
 };
 struct order {
-    struct buf last;                      /* the key of the write before */
+    bool begun;
+    int64_t last_token;                   /* of the write before */
+    struct buf last;                      /* its key, if keys have more than one column */
     struct order_lead leads[ORDER_LEADS]; /* of one column, of two and so on; a key's last one is of all columns */
 };
 
 /* An all-zero struct is a detector that has seen no writes. */
 void order_fini(struct order *o);
 /* The next write's partition key, as it is stored: the value of its one column, or of several [u16
- * length][value][0] each. types: of its n columns; the same number at each call. Without memory the
- * detector starts again. */
-void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key);
+ * length][value][0] each; and its token. types: of its n columns; the same number at each call.
+ * Without memory the detector starts again. */
+void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key, int64_t token);
 enum order_pattern order_pattern(const struct order *o);
 const char *order_pattern_name(enum order_pattern p);

@@ -270,7 +270,7 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
         /* a batch belongs to no single table, so each of its writes is a sample of its own table */
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
-        order_add(&t->order, w->key_types, w->n_key_types, w->key);
+        order_add(&t->order, w->key_types, w->n_key_types, w->key, w->token);
     }
     const struct shard_origin origin = origin_of(q);
     add_range(s, w->object, w->token, &u);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/murmur3.h"
 #include "metering/ledger/order.h"
 
 static uint64_t random_next(uint64_t *state) {
@@ -17,7 +18,7 @@ static uint64_t random_next(uint64_t *state) {
 
 static void add_typed(struct order *o, enum cql_type_id id, struct slice key) {
     const struct cql_type *types[] = {cql_type_scalar(id)};
-    order_add(o, types, 1, key);
+    order_add(o, types, 1, key, murmur3_token(key));
 }
 
 static void add(struct order *o, uint64_t key) {
@@ -147,7 +148,7 @@ static void add_key(struct order *o, const enum cql_type_id *ids, const int *num
         if (n > 1) store_u16(key.p + at, (uint16_t)(key.n - at - 2));
         if (n > 1) buf_u8(&key, 0);
     }
-    order_add(o, types, n, buf_slice(&key));
+    order_add(o, types, n, buf_slice(&key), murmur3_token(buf_slice(&key)));
     buf_fini(&key);
 }
 
@@ -185,7 +186,7 @@ static void test_a_growing_column_is_told_when_those_before_it_stay(void **state
     for (size_t k = 0; k < ARRAY_LEN(key_types); k++) {
         const enum cql_type_id t = key_types[k], first[] = {t, CQL_INT}, second[] = {CQL_TEXT, t},
                                among[] = {CQL_TEXT, t, CQL_INT, CQL_INT, CQL_TEXT, CQL_INT};
-        struct order orders[3] = {{{0}}};
+        struct order orders[3] = {{0}};
         for (int i = 0; i < KEYS; i++)
             for (int other = 0; other < 3; other++) { /* three writes a day, of numbers in no order */
                 int any = (i * 7 + other * 50) % KEYS;
