@@ -71,13 +71,13 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
                            .merge = eng_row_merge,
                            .prefix_len = engi_prefix_len};
     struct err why = {0};
-    struct kv_found found = {.store = true};
-    if (kv_check(folder, stamp, KV_DAMAGE_LOOK, &found, &why)) tell(v, "%s", why.text);
-    else if (!found.store) tell(v, "%s holds no store: its file CURRENT is missing", folder);
+    int found = kv_check(folder, stamp, KV_DAMAGE_LOOK, &why);
+    if (found < 0) tell(v, "%s", why.text);
+    else if (!found) tell(v, "%s holds no store: its file CURRENT is missing", folder);
     const struct kv_verify all = {.take = take, .damaged = take_damage, .taken = take_store, .arg = &l};
     arena_init(&l.arena, 64 << 10, 0);
     v->next_store(v->arg);
-    int rc = found.store ? kv_verify(&o, folder, &all, e) : 0;
+    int rc = found ? kv_verify(&o, folder, &all, e) : 0;
     arena_fini(&l.arena);
     return rc;
 }

@@ -50,7 +50,8 @@ struct engi_keys {
 void engi_keys_of(struct engi_keys *keys, uint32_t lead, uint32_t id);
 
 /* The number of first bytes of a key that make its insert hint (near_len): its table, and the first
- * byte of its token. A range delete of a whole table begins with fewer bytes. */
+ * byte of its token. A range delete of a whole table begins with fewer bytes, also in the log that an
+ * earlier version has left, so that this number may grow but not shrink. */
 enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */

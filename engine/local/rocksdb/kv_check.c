@@ -116,7 +116,6 @@ struct check {
     const struct kv_stamp *stamp;
     enum kv_damage damage;
     uint64_t last; /* sequence of the last whole record; 0: none yet */
-    uint64_t range_from; /* as in struct kv_found */
 };
 
 static int look_behind(struct kv_log *l, struct behind *b, struct err *e) {
@@ -182,10 +181,7 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
     log_path(path, c, found->logs[i].number);
     if (kv_log_open(&l, path, e)) return -1;
     enum kv_log_got got;
-    while ((got = kv_log_next(&l, &r, e)) == KV_LOG_RECORD) {
-        c->last = r.last;
-        if (r.range_from > c->range_from) c->range_from = r.range_from;
-    }
+    while ((got = kv_log_next(&l, &r, e)) == KV_LOG_RECORD) c->last = r.last;
     int rc = got == KV_LOG_FAILED ? -1 : 0;
     bool bad = got == KV_LOG_BAD;
     if (bad) rc = kv_log_resync(&l, &behind.hole, e);
@@ -217,15 +213,13 @@ static int check_absent(const struct check *c, const struct kv_stamp *found, str
     return 0;
 }
 
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out,
-             struct err *e) {
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) {
     struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
     struct kv_stamp found;
     char path[PATH_MAX];
     uint64_t log_number = 0;
     if (kv_stamp_take(folder, &found, e)) return -1;
-    *out = (struct kv_found){.store = found.manifest != 0};
-    if (!out->store) return check_absent(&c, &found, e);
+    if (!found.manifest) return check_absent(&c, &found, e);
     if (stamp && strcmp(stamp->store, found.store))
         return err_set(e, ERR_CONFIG,
                        "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a "
@@ -242,6 +236,5 @@ int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage da
     int rc = 1;
     for (uint32_t i = 0; rc > 0 && i < found.n_logs; i++)
         if (found.logs[i].number >= log_number) rc = check_log(&c, &found, i, e);
-    out->range_from = c.range_from;
-    return rc < 0 ? -1 : 0;
+    return rc < 0 ? -1 : 1;
 }

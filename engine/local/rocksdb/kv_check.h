@@ -13,12 +13,6 @@
 #include "engine/local/rocksdb/kv.h"
 #include "engine/local/rocksdb/kv_stamp.h"
 
-struct kv_found {
-    bool store;          /* there is a store to open; false: a new one may be made */
-    /* length of the longest key with which a range delete in its logs begins; 0: there is none */
-    uint64_t range_from;
-};
-
-/* stamp NULL: the folder never had one. */
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out,
-             struct err *e) MUST_CHECK;
+/* stamp NULL: the folder never had one. 1: there is a store to open, 0: there is none, and a new one may
+ * be made, -1. */
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) MUST_CHECK;

@@ -8,17 +8,7 @@
 
 #include "base/crc32c.h"
 
-enum {
-    BLOCK = 32768,
-    HEAD = 7,
-    SECTOR = 512,
-    BATCH_HEAD = 12,
-    TAG_DELETE = 0,
-    TAG_PUT = 1,
-    TAG_MERGE = 2,
-    TAG_NOTE = 3,
-    TAG_RANGE = 15
-};
+enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_NOTE = 3 };
 enum { FULL = 1, FIRST, MIDDLE, LAST };
 
 static const char note_magic[8] = {'t', 'a', 'l', 'l', 'y', '-', 'o', 'k'};
@@ -104,40 +94,8 @@ static enum kv_log_got next_piece(struct kv_log *l, struct piece *piece, struct 
     return KV_LOG_RECORD;
 }
 
-/* The length of the longest key with which a range delete begins. All entries are read, because
- * RocksDB joins batches of several threads into one record. */
-static uint64_t longest_from(struct slice entries) {
-    struct rd r = rd_of(entries);
-    uint64_t longest = 0;
-    while (rd_left(&r)) {
-        uint8_t tag = rd_u8(&r);
-        /* an entry of an unknown kind, which may be a range delete */
-        if (tag > TAG_NOTE && tag != TAG_RANGE) return UINT64_MAX;
-        uint64_t first = rd_uvarint(&r);
-        rd_bytes(&r, first);
-        if (tag == TAG_PUT || tag == TAG_MERGE || tag == TAG_RANGE) rd_bytes(&r, rd_uvarint(&r));
-        if (tag == TAG_RANGE && first > longest) longest = first;
-    }
-    return longest;
-}
-
-static void describe(struct kv_log *l, struct kv_log_record *r) {
-    enum { TAIL = KV_LOG_NOTE + 2 };
-    struct slice s = r->bytes = buf_slice(&l->record);
-    r->end = l->at;
-    r->first = r->last = r->synced = r->range_from = 0;
-    if (s.n < BATCH_HEAD) return;
-    r->range_from = longest_from(slice_of(s.p + BATCH_HEAD, s.n - BATCH_HEAD));
-    r->first = le64(s.p);
-    uint32_t count = le32(s.p + 8);
-    r->last = r->first + count - (count > 0);
-    const uint8_t *tail = s.p + s.n - TAIL;
-    if (s.n >= BATCH_HEAD + TAIL && tail[0] == TAG_NOTE && tail[1] == KV_LOG_NOTE &&
-        !memcmp(tail + 2, note_magic, sizeof(note_magic)))
-        r->synced = le64(tail + 10);
-}
-
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e) {
+    enum { TAIL = KV_LOG_NOTE + 2 };
     struct piece piece;
     bool inside = false;
     r->at = l->at;
@@ -156,7 +114,17 @@ enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct er
         if (piece.type == FULL || piece.type == LAST) break;
     }
     if (buf_failed(&l->record)) return err_nomem(e), KV_LOG_FAILED;
-    describe(l, r);
+    struct slice s = r->bytes = buf_slice(&l->record);
+    r->end = l->at;
+    r->first = r->last = r->synced = 0;
+    if (s.n < BATCH_HEAD) return KV_LOG_RECORD;
+    uint32_t count = le32(s.p + 8);
+    r->first = le64(s.p);
+    r->last = r->first + count - (count > 0);
+    const uint8_t *tail = s.p + s.n - TAIL;
+    if (s.n >= BATCH_HEAD + TAIL && tail[0] == TAG_NOTE && tail[1] == KV_LOG_NOTE &&
+        !memcmp(tail + 2, note_magic, sizeof(note_magic)))
+        r->synced = le64(tail + 10);
     return KV_LOG_RECORD;
 }
 

@@ -11,9 +11,7 @@
  * A record of a log is a write batch: [u64 sequence][u32 count][entries]. The last entry of ours is
  * a note that RocksDB skips: [u8 3][u8 16]["tally-ok"][u64 synced]: every sequence up to that one
  * was on disk when the batch was written. So the log itself proves how far it must be whole, up to
- * its newest records. Other entries: [u8 0][key], deleted; [u8 1][key][value], put; [u8
- * 2][key][operand], merged; [u8 15][from][to], a range deleted; each of these is [varint n][n
- * bytes].
+ * its newest records.
  */
 #pragma once
 

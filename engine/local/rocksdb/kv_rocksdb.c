@@ -134,9 +134,8 @@ static int open_store(struct kv *kv, struct err *e) {
  * position, which takes most of a start after a kill. No thread reads while a store is being
  * opened, so here the rows go to memtables that are sorted once each, when their table file is
  * written. The store is then opened with no rows in its logs. In all other respects RocksDB replays
- * the log as in every start. These memtables keep no insert hints, so a log in which ranges begin with
- * arbitrary keys is as fast; such a log must be replayed, a small one of another kind need not be. */
-static int replay(struct kv *kv, bool must, struct err *e) {
+ * the log as in every start. */
+static int replay(struct kv *kv, struct err *e) {
     /* WORTH_IT: bytes of logs from which a replay pays, since opening a store once more writes and syncs a
      * few files. Memtables of a quarter sort faster per row and reuse each other's memory; for a long log
      * they are larger, since more than about MEMTABLES files would make writers wait for compactions. */
@@ -146,7 +145,7 @@ static int replay(struct kv *kv, bool must, struct err *e) {
     uint64_t bytes = 0;
     if (kv_stamp_take(kv->rows, &found, e)) return -1;
     for (uint32_t i = 0; i < found.n_logs; i++) bytes += found.logs[i].bytes;
-    if (!found.manifest || (bytes < WORTH_IT && !must)) return 0;
+    if (!found.manifest || bytes < WORTH_IT) return 0;
     rocksdb_options_t *o = rocksdb_options_create_copy(kv->options);
     size_t part = rocks_memtable_bytes(kv) / OF;
     rocksdb_options_set_create_if_missing(o, 0);
@@ -181,7 +180,6 @@ static int open_in_memory(struct kv *kv, struct err *e) {
 static int open_in_folder(struct kv *kv, struct err *e) {
     const char *folder = kv->o.data_dir;
     char loading[PATH_MAX];
-    struct kv_found found;
     if (kv_path(kv->stamp_path, folder, "tally.stamp", e) || kv_path(loading, folder, ROCKS_LOADING, e) ||
         kv_make_folder(folder, e))
         return -1;
@@ -189,14 +187,14 @@ static int open_in_folder(struct kv *kv, struct err *e) {
     if (stamped < 0) return -1;
     const char *rows = kv->o.rows ? kv->o.rows : stamped ? kv->stamp.rows : "rows";
     if (kv_path(kv->rows, folder, rows, e) || (stamped && kv_state_clean(folder, rows, e)) ||
-        (!kv->o.rows && kv_remove_folder(loading, e)) || kv_make_folder(kv->rows, e) ||
-        kv_check(kv->rows, stamped ? &kv->stamp : NULL, kv->o.damage, &found, e))
+        (!kv->o.rows && kv_remove_folder(loading, e)) || kv_make_folder(kv->rows, e))
         return -1;
+    int found = kv_check(kv->rows, stamped ? &kv->stamp : NULL, kv->o.damage, e);
+    if (found < 0) return -1;
     rocks_set_options(kv);
-    rocksdb_options_set_create_if_missing(kv->options, !found.store);
+    rocksdb_options_set_create_if_missing(kv->options, !found);
     rocks_count_nothing();
-    bool must = kv->o.near_len && found.range_from >= kv->o.near_len;
-    if (replay(kv, must, e)) return -1;
+    if (replay(kv, e)) return -1;
     return open_store(kv, e) ? -1 : rocks_write_stamp(kv, e);
 }
 

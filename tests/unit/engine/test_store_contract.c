@@ -686,40 +686,6 @@ static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(v
     kv_close(model);
 }
 
-/* A record of the log may hold what several threads wrote: the range is not its first entry. */
-static void drop_behind_row(struct world *w, struct kv *kv, const char *key, const char *from, const char *to) {
-    struct kv_batch *b = kv_batch_new(kv);
-    kv_batch_put(b, slice_str(key), slice_str("behind it"));
-    kv_batch_delete_range(b, slice_str(from), slice_str(to));
-    assert_int_equal(kv_write(kv, b, false, &w->e), 0);
-    kv_batch_free(b);
-}
-
-/* Ranges of a store that remembered no places may begin with any key, and stand in its log among rows. */
-static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in(void **state) {
-    enum { FEW = 40 };
-    struct world *w = *state;
-    struct kv *model = kv_open(&(struct kv_options){.merge = join}, &w->e);
-    for (uint32_t i = 0; i < 4; i++) {
-        put_both(w, model, i * FEW, FEW);
-        drop_both(w, model, "tabAx2", "tabAx8");
-        drop_both(w, model, "tabBx2", "tabBx8");
-    }
-    put_both(w, model, 4 * FEW, FEW);
-    open_near(w, NEAR);
-    assert_equal_stores(w, model);
-    open_near(w, 0);
-    put_both(w, model, 6 * FEW, FEW);
-    drop_behind_row(w, w->kv, "tabAy", "tabAx2", "tabAx8");
-    drop_behind_row(w, model, "tabAy", "tabAx2", "tabAx8");
-    put_both(w, model, 7 * FEW, FEW);
-    open_near(w, NEAR);
-    assert_equal_stores(w, model);
-    put_both(w, model, 5 * FEW, FEW);
-    assert_equal_stores(w, model);
-    kv_close(model);
-}
-
 /* The number of the newest log: each memtable begins one. */
 static long newest_log(const struct world *w) {
     char path[96];
@@ -969,8 +935,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_disk, teardown),
         cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_disk,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in,
-                                        setup_disk, teardown),
         cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_disk,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_disk, teardown),
