@@ -46,7 +46,10 @@ struct eng *engi_new(const struct eng_options *o, struct err *e) {
     eng->store.front = &engi_front;
     eng->durability = o->durability;
     eng->clock = o->clock ? o->clock : &clock_real;
-    engi_stripes_init(eng->stripes);
+    for (int i = 0; i < ENGI_STRIPES; i++) {
+        pthread_mutex_init(&eng->stripes[i].lock, NULL);
+        pthread_cond_init(&eng->stripes[i].left, NULL);
+    }
     engi_epoch_init(&eng->epoch);
     engi_tables_init(&eng->tables);
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
@@ -69,7 +72,10 @@ void eng_close(struct eng *eng) {
     pthread_mutex_destroy(&eng->notice_lock);
     engi_tables_fini(eng);
     engi_epoch_fini(&eng->epoch);
-    engi_stripes_fini(eng->stripes);
+    for (int i = 0; i < ENGI_STRIPES; i++) {
+        pthread_mutex_destroy(&eng->stripes[i].lock);
+        pthread_cond_destroy(&eng->stripes[i].left);
+    }
     free(eng);
 }
 

@@ -8,20 +8,6 @@
 #include "engine/rows/key.h"
 #include "engine/rows/walk.h"
 
-void engi_stripes_init(struct engi_stripe *stripes) {
-    for (int i = 0; i < ENGI_STRIPES; i++) {
-        pthread_mutex_init(&stripes[i].lock, NULL);
-        pthread_cond_init(&stripes[i].left, NULL);
-    }
-}
-
-void engi_stripes_fini(struct engi_stripe *stripes) {
-    for (int i = 0; i < ENGI_STRIPES; i++) {
-        pthread_mutex_destroy(&stripes[i].lock);
-        pthread_cond_destroy(&stripes[i].left);
-    }
-}
-
 static uint32_t stripe(const struct eng_part *part) {
     return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
 }

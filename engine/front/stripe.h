@@ -25,8 +25,6 @@
 
 struct eng_part;
 
-void engi_stripes_init(struct engi_stripe *stripes);
-void engi_stripes_fini(struct engi_stripe *stripes);
 /* Stripes of a batch. */
 struct engi_stripe_set {
     bool any;

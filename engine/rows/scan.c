@@ -353,20 +353,6 @@ static int read_head(struct eng_scan *s, struct err *e) {
     return rc ? rc : got;
 }
 
-/* Has the loose range tombstones fragmented, and starts the partition again with a new view of the
- * store. */
-static int relieve(struct eng_scan *s, struct err *e) {
-    if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
-    s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
-    hint(s, STORE_MANY_LOOSE);
-    s->it->ops->iter_free(s->it);
-    if (open_cursor(s, e)) return -1;
-    s->on_key = false;
-    s->seek.n = 0;
-    buf_put_slice(&s->seek, buf_slice(&s->prefix));
-    return 0;
-}
-
 /* Moves to a key of the next partition, which gives the partition's prefix, when the head must be
  * read. 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
 static int seek_partition(struct eng_scan *s, struct err *e) {
@@ -407,7 +393,16 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     s->covered = 0;
     engi_window_reset(&s->window);
     if ((got = read_head(s, e)) < 0) return got;
-    if (got == 0) return relieve(s, e);
+    if (got == 0) { /* has the loose range tombstones fragmented, and starts again with a new view */
+        if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
+        s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
+        hint(s, STORE_MANY_LOOSE);
+        s->it->ops->iter_free(s->it);
+        s->on_key = false;
+        s->seek.n = 0;
+        buf_put_slice(&s->seek, buf_slice(&s->prefix));
+        return open_cursor(s, e);
+    }
     s->relieved = false;
     s->cost->partitions++;
     s->state = !s->spec.rows && s->has_static ? AT_PARTITION_END : AT_SLICE;

@@ -27,7 +27,6 @@ struct kv_options {
     const char *data_dir; /* created with mode 0700; NULL: the store is in memory */
     enum kv_damage damage;
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
-    int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     /* every write reaches the operating system before it returns: it survives the end of this
      * process */

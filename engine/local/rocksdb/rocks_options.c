@@ -1,6 +1,7 @@
 /* RocksDB's options, and the functions that RocksDB calls: merging rows, prefixes of keys. */
 #include <stdlib.h>
 
+#include "engine/engine.h"
 #include "engine/local/rocksdb/rocks.h"
 
 /* Since RocksDB 9.7 a log with manual_wal_flush stays unusable after one failed write
@@ -159,7 +160,7 @@ void rocks_set_options(struct kv *kv) {
     if (kv->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, rocks_memtable_bytes(kv));
-    rocksdb_options_set_max_write_buffer_number(o, kv->o.memtables ? kv->o.memtables : 4);
+    rocksdb_options_set_max_write_buffer_number(o, ENG_MEMTABLES);
     rocksdb_options_set_arena_block_size(o, kv->o.memtable_bytes && kv->o.memtable_bytes < 8 << 20
                                                 ? kv->o.memtable_bytes / 8
                                                 : 1 << 20);
