@@ -27,7 +27,8 @@ enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
 /* Results of eng_batch_try_commit beside 0 and -1. BUSY: the store wants writers to wait. MET:
  * other commits are writing the same rows. */
 enum { ENG_BUSY = -3, ENG_MET = -5 };
-/* Result of eng_meta_write and eng_batch_commit_locked beside 0 and -1: a condition does not hold. */
+/* Result of eng_meta_write and eng_batch_commit_locked beside 0 and -1: a condition does not
+ * hold. */
 enum { ENG_CHANGED = -4 };
 
 enum eng_durability {
@@ -307,7 +308,8 @@ struct eng_item {
     uint32_t n_markers;
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row *row;    /* of the scan, for the caller to change */
-    /* ROW: the key and the values, though not the cells, stay until the next call of eng_scan_begin_batch */
+    /* ROW: the key and the values, though not the cells, stay until the next call of
+     * eng_scan_begin_batch */
     bool stays;
 };
 
@@ -402,8 +404,8 @@ int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const str
  * (kv_iter_spec.undeleted). 0, or -1; ENG_BUSY, err not set: batches still hold writes to it; call
  * again once they are committed or dropped. Blocking, but does not wait for these batches. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
-/* Forgets a table that another engine on the store has freed: its id is not used again, and the memory
- * that knows of it is freed when no view and no batch can use it. Waits for nothing. */
+/* Forgets a table that another engine on the store has freed: its id is not used again, and the
+ * memory that knows of it is freed when no view and no batch can use it. Waits for nothing. */
 void eng_table_forget(struct eng *eng, uint32_t table);
 /* Calls fn for every id with stored records: rows, marks, the log of a history. Ids ascend and may
  * come more than once; all are of one moment. fn returns 0 to go on, -1 to stop with its error.
@@ -531,7 +533,8 @@ int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir
 enum { ENG_WATCHERS_MAX = 4 };
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
-/* Ends the watches that have this arg; NULL: all. None of them is called any more when it returns. */
+/* Ends the watches that have this arg; NULL: all. None of them is called any more when it
+ * returns. */
 void eng_meta_unwatch(struct eng *eng, const void *arg);
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any

@@ -85,10 +85,11 @@ struct store_reclaim {
     int64_t now_seconds;
     int64_t before_seconds; /* tombstones and expired data from before may be removed */
     int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0: none */
-    /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it. Positive. */
+    /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it.
+     * Positive. */
     int (*visited)(void *arg);
-    /* Called after data were dropped from a record, which was value before, under a deletion that covers data up to
-     * covered_ts. expired: some of them had expired. */
+    /* Called after data were dropped from a record, which was value before, under a deletion that
+     * covers data up to covered_ts. expired: some of them had expired. */
     void (*dropped)(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired);
     void *arg;
 };
@@ -146,12 +147,13 @@ struct store_ops {
     struct kv_iter *(*cursor_open)(struct store *s, struct store_view *view, const struct store_range *range,
                                    struct err *e);
 
-    /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no memory. */
+    /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no
+     * memory. */
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
-     * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change says
-     * whether its partition was written. The changes of a group to one partition are written
+     * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change
+     * says whether its partition was written. The changes of a group to one partition are written
      * atomically. A conditional write also changes the partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);
 
@@ -174,23 +176,24 @@ struct store_ops {
     int (*batch_add)(struct eng_batch *b, struct err *e);
     /* The batch was written or dropped. */
     void (*batch_done)(struct eng_batch *b);
-    /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h); 0:
-     * it has nothing else. table_init initialises the rest, which is zero. */
+    /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h);
+     * 0: it has nothing else. table_init initialises the rest, which is zero. */
     size_t table_bytes;
     void (*table_init)(void *table);
-    /* The table was freed, by this engine or another one, and no batch, view or cursor of it is left.
-     * Waits for nothing. */
+    /* The table was freed, by this engine or another one, and no batch, view or cursor of it is
+     * left. Waits for nothing. */
     void (*forget)(struct store *s, uint32_t table);
-    /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records. 0,
-     * -1, or what visited returned. Without it dead data stay. */
+    /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records.
+     * 0, -1, or what visited returned. Without it dead data stay. */
     int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
     /* A round of such passes over the tables has ended. */
     void (*reclaimed)(struct store *s);
-    /* Calls fn after another writer has changed a record, until the store is closed. Called once. */
+    /* Calls fn after another writer has changed a record, until the store is closed. Called
+     * once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
     const struct store_log_ops *log; /* NULL: what was committed is durable */
-    /* Whether an error in the background makes writes fail, writes have waited for long, or a cluster
-     * does not answer; if so, a text about it goes to why. It waits for nothing. */
+    /* Whether an error in the background makes writes fail, writes have waited for long, or a
+     * cluster does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
     /* Does what eng_peer_died promises. */
     void (*peer_died)(struct store *s, uint32_t incarnation);
@@ -209,7 +212,8 @@ struct store_front {
     /* Holds a table that is written to. NULL, ERR_SERVER: it was freed, or there is no memory. */
     void *(*pin)(struct store *s, uint32_t table, struct err *e);
     void (*unpin)(struct store *s, void *table);
-    /* Whether this thread holds the lock of the partition, and its ballot from when it took the lock. */
+    /* Whether this thread holds the lock of the partition, and its ballot from when it took the
+     * lock. */
     bool (*ballot)(struct store *s, struct slice prefix, uint64_t *ballot);
     /* A conditional write of this thread has advanced it. */
     void (*ballot_moved)(struct store *s, struct slice prefix);

@@ -1,6 +1,6 @@
-/* An engine as a whole, the same for every store: its begin and end, and what it offers to its store
- * (struct store_front of engine/store.h): views and pins of tables, ballots of locked partitions,
- * sequences. */
+/* An engine as a whole, the same for every store: its begin and end, and what it offers to its
+ * store (struct store_front of engine/store.h): views and pins of tables, ballots of locked
+ * partitions, sequences. */
 #include <stdlib.h>
 
 #include "engine/front/eng.h"

@@ -1,11 +1,11 @@
 /* Reclaiming: a thread has the store remove dead data that is old enough, table by table. The store
- * knows what that is and how to find it (struct store_reclaim of engine/store.h); this file keeps the
- * pace and the turns.
+ * knows what that is and how to find it (struct store_reclaim of engine/store.h); this file keeps
+ * the pace and the turns.
  *
  * The thread keeps to a pace in rows a second, and the store holds no lock or guard while it waits.
- * It visits a table once in an eighth of the table's gc_grace. In its next round it visits the parts
- * of a table where reads had to pass many rows that a deletion covers (STORE_MANY_COVERED), so that
- * later reads need not pass them again.
+ * It visits a table once in an eighth of the table's gc_grace. In its next round it visits the
+ * parts of a table where reads had to pass many rows that a deletion covers (STORE_MANY_COVERED),
+ * so that later reads need not pass them again.
  */
 
 #include <errno.h>
@@ -22,7 +22,8 @@ enum { KEYS_PER_PAUSE = 256, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 /* Results beside 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
 enum { STOPPED = 2, GONE = 3 };
 
-/* What a pass visits. WHAT_IS_DUE: at the pace. WHAT_WAS_PASSED: the parts where reads passed many dead rows. */
+/* What a pass visits. WHAT_IS_DUE: at the pace. WHAT_WAS_PASSED: the parts where reads passed many
+ * dead rows. */
 enum reach { EVERYTHING, WHAT_IS_DUE, WHAT_WAS_PASSED };
 
 struct pass {

@@ -1,14 +1,14 @@
 /* The server's write clock.
  *
- * It gives out microseconds that never repeat, and the finer ticks that order the elements of lists.
- * A write without a timestamp of its own takes the request's clock reading, or, when that is not
- * later than the last assigned timestamp, one microsecond more than that one: two writes never tie,
- * and a later one wins. One per engine; any thread.
+ * It gives out microseconds that never repeat, and the finer ticks that order the elements of
+ * lists. A write without a timestamp of its own takes the request's clock reading, or, when that is
+ * not later than the last assigned timestamp, one microsecond more than that one: two writes never
+ * tie, and a later one wins. One per engine; any thread.
  *
  * That holds across a restart, too, even if the machine's clock was set back, in a store that
- * records a ceiling above all assigned timestamps with its commits (engine/local/horizon.h): the next
- * run starts there. The ceiling's step is short, so that a quick restart does not put the server's
- * timestamps ahead of those that clients send.
+ * records a ceiling above all assigned timestamps with its commits (engine/local/horizon.h): the
+ * next run starts there. The ceiling's step is short, so that a quick restart does not put the
+ * server's timestamps ahead of those that clients send.
  */
 #include "base/log.h"
 #include "engine/front/eng.h"

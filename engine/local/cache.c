@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/hot.h"
 #include "engine/front/lock_order.h"
-#include "engine/local/table.h"
+#include "engine/local/local.h"
 
 enum {
     BYTES_LEAST = 32 << 10,

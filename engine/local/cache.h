@@ -53,8 +53,8 @@ struct engi_cache_look {
     bool hit;                   /* the cache had the row */
 };
 
-/* False: neither may a kept answer be used nor one be kept. A fault of reads that a test has injected
- * must reach the store. */
+/* False: neither may a kept answer be used nor one be kept. A fault of reads that a test has
+ * injected must reach the store. */
 bool engi_cache_look_begin(struct engi_cache_look *l, struct local_table *t, const _Atomic uint64_t *guard,
                            uint64_t hash) MUST_CHECK;
 bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
@@ -110,16 +110,16 @@ struct engi_cache {
     struct engi_cache_counters counters[ENGI_CACHE_COUNTERS];
 };
 
-/* NULL: no memory, or bytes are too few. The cache takes at most bytes, and little memory before it is
- * used. */
+/* NULL: no memory, or bytes are too few. The cache takes at most bytes, and little memory before it
+ * is used. */
 struct engi_cache *engi_cache_new(size_t bytes);
 void engi_cache_free(struct engi_cache *c); /* or NULL */
 /* Removes all entries, for a switch to another store. No thread reads meanwhile. */
 void engi_cache_clear(struct engi_cache *c); /* or NULL */
 
-/* Counts a miss of what has this hash, and returns whether the store's answer should be kept. taken:
- * how often the guard was taken, so that a write in between makes the count begin again; always the
- * same for what is kept although writes are in between. */
+/* Counts a miss of what has this hash, and returns whether the store's answer should be kept.
+ * taken: how often the guard was taken, so that a write in between makes the count begin again;
+ * always the same for what is kept although writes are in between. */
 bool engi_cache_is_due(struct engi_cache *c, uint64_t hash, uint64_t taken, enum eng_tier tier) MUST_CHECK;
 /* Sets how many misses it takes the next time: the fewest, twice as many as before, or as many. */
 enum engi_cache_need { ENGI_NEED_FEWEST, ENGI_NEED_TWICE, ENGI_NEED_SAME };
@@ -136,8 +136,8 @@ static inline struct engi_cache_bucket *engi_cache_bucket(const struct engi_cach
     return &c->buckets[hash >> 8 & (c->n_buckets - 1)];
 }
 static inline uint64_t engi_bucket_bit(uint64_t hash) { return (uint64_t)2 << ((hash >> 48) * 63 >> 16); }
-/* Whether the bucket had no entry of the hash at some moment of this call. Only reads the bucket. In
- * the one order of all locking of buckets and taking of guards (seq_cst). */
+/* Whether the bucket had no entry of the hash at some moment of this call. Only reads the bucket.
+ * In the one order of all locking of buckets and taking of guards (seq_cst). */
 static inline bool engi_bucket_lacks(const struct engi_cache_bucket *b, uint64_t hash) {
     return !(atomic_load(&b->word) & (engi_bucket_bit(hash) | ENGI_BUCKET_LOCKED));
 }
@@ -153,9 +153,11 @@ void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struc
 
 /* ---- entries ---- */
 
-/* Makes an entry of the look's hash and generation, in no bucket yet. NULL: another thread makes one
- * in the same shard, or there is no room that a bounded number of steps of the hand can make. */
+/* Makes an entry of the look's hash and generation, in no bucket yet. NULL: another thread makes
+ * one in the same shard, or there is no room that a bounded number of steps of the hand can
+ * make. */
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
                                     size_t size);
-/* Gives back a reader's reference, or that of the thread that has made an entry and not inserted it. */
+/* Gives back a reader's reference, or that of the thread that has made an entry and not inserted
+ * it. */
 void engi_cached_unref(struct engi_cached *entry);

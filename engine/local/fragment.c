@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/local/table.h"
+#include "engine/local/local.h"
 #include "engine/rows/key.h"
 
 struct loose {
@@ -60,8 +60,8 @@ static int by_start(const void *a, const void *b) {
     return slice_cmp(((const struct loose *)a)->tomb.range.from, ((const struct loose *)b)->tomb.range.from);
 }
 
-/* Takes the fragments that a range overlaps and that are not taken yet: deletes them, and adds them to those
- * to make new ones of. */
+/* Takes the fragments that a range overlaps and that are not taken yet: deletes them, and adds them
+ * to those to make new ones of. */
 static int read_pieces(struct step *s, const struct engi_interval *range, struct slice *beyond, struct err *e) {
     struct slice from = beyond->p && slice_cmp(*beyond, range->from) > 0 ? *beyond : range->from;
     struct engi_tomb piece;

@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "engine/front/lock_order.h"
 #include "engine/local/local.h"
-#include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
 
@@ -113,8 +112,8 @@ static void let_commits_pass(struct local *own) {
     engi_commit_locks_leave(&own->commit_locks);
 }
 
-/* Removes the rows that an interrupted eng_history_begin left behind. Looks for one first, because even a
- * range deletion of nothing stays in the store for a while. */
+/* Removes the rows that an interrupted eng_history_begin left behind. Looks for one first, because
+ * even a range deletion of nothing stays in the store for a while. */
 static int clear_base(struct local *own, uint32_t history, struct err *e) {
     struct engi_keys base;
     engi_keys_of(&base, 0, history);

@@ -1,11 +1,11 @@
 /* Ceilings of timestamps that the local store records. Private to engine/.
  *
- * A horizon is a ceiling of timestamps, recorded in the store before any write reaches it. A restart
- * knows the written timestamps only by this ceiling.
+ * A horizon is a ceiling of timestamps, recorded in the store before any write reaches it. A
+ * restart knows the written timestamps only by this ceiling.
  *
  * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling
- *              recorded there. The batch that would break it carries the next ceiling, a step ahead,
- *              so that one batch in many pays for a record.
+ * recorded there. The batch that would break it carries the next ceiling, a step ahead, so that one
+ * batch in many pays for a record.
  */
 #pragma once
 

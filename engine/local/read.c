@@ -3,9 +3,8 @@
  * range. */
 #include "engine/local/fragment.h"
 #include "engine/local/local.h"
-#include "engine/local/range_iter.h"
+#include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
-#include "engine/local/table.h"
 #include "engine/rows/walk.h"
 
 /* A mark that was removed since the cursor was opened may have stood for records that the cursor
@@ -16,8 +15,8 @@ bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, in
 
 /* ---- one row ---- */
 
-/* Gets the row from the row cache, or from the store and inserts it into the cache. A small value is copied,
- * and a large one is pinned for the arena's life. */
+/* Gets the row from the row cache, or from the store and inserts it into the cache. A small value
+ * is copied, and a large one is pinned for the arena's life. */
 static int get(struct local *own, struct local_table *t, enum eng_tier tier, struct store_read *r, struct err *e) {
     struct kv_value value;
     struct engi_cache_look look;
@@ -94,8 +93,8 @@ int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier 
                   struct err *e) {
     struct local *own = local_of(s);
     struct pair_look l;
-    /* A tombstone may have been written at the same moment as the rows found: the mark is looked at before
-     * and after. */
+    /* A tombstone may have been written at the same moment as the rows found: the mark is looked at
+     * before and after. */
     if (r->with_statics) {
         bool deleted = engi_deleted(view->table, r->part->token), found = find_pair(own, view->table, r, &l);
         if (found && !deleted && !engi_deleted(view->table, r->part->token)) return 0;

@@ -9,7 +9,6 @@
 #include "engine/local/fragment.h"
 #include "engine/local/local.h"
 #include "engine/local/row_cache.h"
-#include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
 #include "engine/rows/tombstone.h"
@@ -59,7 +58,8 @@ static int next(struct pass *p, struct err *e) {
     return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e);
 }
 
-/* The kind of the partition's record that the iterator stands on; ENGI_PAST: it stands on another one's. */
+/* The kind of the partition's record that the iterator stands on; ENGI_PAST: it stands on another
+ * one's. */
 static enum engi_kind kind_at(const struct pass *p) {
     bool within = p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
     return within ? p->it->key.p[p->prefix.n] : ENGI_PAST;
@@ -174,8 +174,8 @@ static int visit_rows(struct pass *p, struct err *e) {
 
 /* ---- deletions of ranges and of the partition ---- */
 
-/* Removes the deletion's record, unless it has changed since the rows below it were checked: with the
- * lock of the writers of such a record, of fragments or of the record's key. */
+/* Removes the deletion's record, unless it has changed since the rows below it were checked: with
+ * the lock of the writers of such a record, of fragments or of the record's key. */
 static int remove_deletion(struct pass *p, bool range, struct err *e) {
     struct engi_guards *guards = &p->own->guards;
     uint64_t hash = murmur3_hash(p->it->key);
@@ -218,8 +218,8 @@ static int visit_deletions(struct pass *p, struct err *e) {
 
 /* ---- partitions ---- */
 
-/* Reads the records in front of the rows, and visits the static row. Returns AGAIN after the loose range
- * tombstones were fragmented. */
+/* Reads the records in front of the rows, and visits the static row. Returns AGAIN after the loose
+ * range tombstones were fragmented. */
 static int read_head(struct pass *p, struct err *e) {
     struct slice prefix = buf_slice(&p->prefix);
     struct engi_tomb tomb;

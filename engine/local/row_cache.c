@@ -5,7 +5,6 @@
 #include "base/hot.h"
 #include "base/murmur3.h"
 #include "engine/local/local.h"
-#include "engine/local/table.h"
 
 static uint8_t *bytes_of(struct engi_cached *row) { return (uint8_t *)(row + 1); }
 
@@ -102,9 +101,9 @@ static void insert(struct local *own, const struct engi_cache_look *look, struct
     }
     struct engi_cache_bucket *b = engi_cache_bucket(c, look->hash);
     engi_bucket_lock(b);
-    /* Invariant 6 (a) and (c): a writer of a row of the guard, or a change of the table, comes after
-     * the bucket was unlocked and then evicts the entry; or it comes before the bucket was locked,
-     * and the look does not hold. */
+    /* Invariant 6 (a) and (c): a writer of a row of the guard, or a change of the table, comes
+     * after the bucket was unlocked and then evicts the entry; or it comes before the bucket was
+     * locked, and the look does not hold. */
     if (engi_cache_look_holds(look)) {
         struct engi_cached *before = find_row(b, look->hash, key); /* of another thread, or not valid any more */
         if (before) engi_bucket_remove(c, b, before);

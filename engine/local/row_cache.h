@@ -1,5 +1,5 @@
-/* Stored rows by key in the engine's cache (engine/local/cache.h): the store's answer to a get, also
- * that it has no such row. Private to engine/.
+/* Stored rows by key in the engine's cache (engine/local/cache.h): the store's answer to a get,
+ * also that it has no such row. Private to engine/.
  *
  * Life of an entry. A reader that does not find its row here notes the state of the row's guard
  * (engine/local/guard.h) and gets the row from the store. The second time in a while that a read
@@ -10,13 +10,12 @@
  * neither use nor fill this cache; slices are in cached ranges (engine/local/range_cache.h).
  *
  * Invariant 6: an entry that can be found equals the store's answer to a get of its key at that
- *              moment. (a) It is inserted only when no write to its guard took place from before
- *              the get until the entry can be found, or, by a writer, when its own was the only
- *              write from before the eviction. (b) A writer of a row's key in the store holds the
- *              row's guard from before it evicts the entry until the store has the write. (c) A
- *              change of a whole table, or a switch to another store, lies between
- *              engi_table_change_begin and engi_table_change_end, which no entry of the table
- *              survives. A fold and a compaction change no value.
+ * moment. (a) It is inserted only when no write to its guard took place from before the get until
+ * the entry can be found, or, by a writer, when its own was the only write from before the
+ * eviction. (b) A writer of a row's key in the store holds the row's guard from before it evicts
+ * the entry until the store has the write. (c) A change of a whole table, or a switch to another
+ * store, lies between engi_table_change_begin and engi_table_change_end, which no entry of the
+ * table survives. A fold and a compaction change no value.
  */
 #pragma once
 

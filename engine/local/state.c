@@ -15,7 +15,6 @@
 #include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/kv_state.h"
-#include "engine/local/table.h"
 
 /* The folder of a state; there: only if it exists. */
 static int folder_of(const struct local *own, const char *name, bool there, char path[PATH_MAX], struct err *e) {
@@ -133,8 +132,8 @@ int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
         kv_retire(own->kv);
         own->retired = own->kv;
         own->kv = fresh;
-        /* Nothing in memory about the old store counts any more, except that the write clock goes on, so
-         * that this server's timestamps keep growing. */
+        /* Nothing in memory about the old store counts any more, except that the write clock goes
+         * on, so that this server's timestamps keep growing. */
         engi_cache_clear(own->cache);
         engi_tables_forget(eng);
         engi_histories_forget(&own->histories);

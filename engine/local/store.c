@@ -9,7 +9,6 @@
 #include "engine/local/local.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/rocksdb/kv_named.h"
-#include "engine/local/table.h"
 #include "engine/rows/key.h"
 
 /* ---- named records, tables ---- */
@@ -61,7 +60,8 @@ static const struct store_log_ops local_log = {.sync = sync_log, .heal = heal, .
 
 /* ---- the rest of what it offers ---- */
 
-/* The folder of rows may be replaced by that of a saved state meanwhile, which the lock excludes. */
+/* The folder of rows may be replaced by that of a saved state meanwhile, which the lock
+ * excludes. */
 static void hold_store(struct local *own) {
     engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_rdlock(&own->whole);

@@ -1,4 +1,4 @@
-#include "engine/local/table.h"
+#include "engine/local/local.h"
 
 #include <assert.h>
 

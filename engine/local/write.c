@@ -10,7 +10,6 @@
 #include "engine/local/history.h"
 #include "engine/local/local.h"
 #include "engine/local/row_cache.h"
-#include "engine/local/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
 

@@ -41,8 +41,8 @@ static inline uint16_t engi_bucket_of_key(struct slice key) {
     return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63)));
 }
 
-/* The keys of a table's records: [from, to). lead 0: of its rows; else of what the store keeps of it under
- * [u32 lead][u32 id]. */
+/* The keys of a table's records: [from, to). lead 0: of its rows; else of what the store keeps of
+ * it under [u32 lead][u32 id]. */
 struct engi_keys {
     uint8_t ends[2][8];
     struct slice from, to; /* into ends */
@@ -50,8 +50,8 @@ struct engi_keys {
 void engi_keys_of(struct engi_keys *keys, uint32_t lead, uint32_t id);
 
 /* The number of first bytes of a key that make its insert hint (near_len): its table, and the first
- * byte of its token. A range delete of a whole table begins with fewer bytes, also in the log that an
- * earlier version has left, so that this number may grow but not shrink. */
+ * byte of its token. A range delete of a whole table begins with fewer bytes, also in the log that
+ * an earlier version has left, so that this number may grow but not shrink. */
 enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */

@@ -252,8 +252,8 @@ static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
 
-/* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the slices.
- * The older ones are skipped together. 1: all, 0: there are more than a scan handles. */
+/* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the
+ * slices. The older ones are skipped together. 1: all, 0: there are more than a scan handles. */
 static int read_all_loose(struct eng_scan *s, struct err *e) {
     const struct engi_interval *first = &s->slices[0], *last = first + s->n_slices - (s->n_slices > 0);
     size_t bytes = 0;
@@ -302,8 +302,9 @@ static int add_fragments(struct eng_scan *s, struct engi_tombs *to, struct err *
     return 0;
 }
 
-/* Counts the deletions of the partition and of ranges in the slices. Loose tombstones and fragments are split
- * together, so that their count does not depend on how many are loose. Leaves the iterator at any position. */
+/* Counts the deletions of the partition and of ranges in the slices. Loose tombstones and fragments
+ * are split together, so that their count does not depend on how many are loose. Leaves the
+ * iterator at any position. */
 static int count_markers(struct eng_scan *s, struct err *e) {
     struct engi_tombs all = s->tombs;
     if (s->fragmented) {
@@ -485,7 +486,8 @@ static struct slice keep_row(struct eng_scan *s) {
     return bytes;
 }
 
-/* Sets the row's key, and returns its bytes. Both stay where that is asked for, but for a large row. */
+/* Sets the row's key, and returns its bytes. Both stay where that is asked for, but for a large
+ * row. */
 static inline struct slice row_bytes(struct eng_scan *s) {
     s->row.ck = key_rest(s);
     if (UNLIKELY(!s->it->stays)) return keep_row(s);
@@ -603,7 +605,8 @@ void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
     s->bytes_left = bytes;
 }
 
-/* A row that is pending was given up to the caller as its partition's item, and is still to be given. */
+/* A row that is pending was given up to the caller as its partition's item, and is still to be
+ * given. */
 void eng_scan_begin_batch(struct eng_scan *s) {
     if (s->state != AT_PENDING) arena_reset(&s->kept);
 }

@@ -152,7 +152,8 @@ int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out,
     if (rowi_open(&r, value) || engi_range_read(rest, &out->range)) return damaged(e);
     out->ts = r.head.del_ts;
     out->at = r.head.del_at;
-    /* Readers seek behind the loose ones of a time, so that the key's must be that of the deletion. */
+    /* Readers seek behind the loose ones of a time, so that the key's must be that of the
+     * deletion. */
     if (rest.p[0] == ENGI_LOOSE && load_u64(rest.p + 1) != ((uint64_t)out->ts ^ (1ull << 63))) return damaged(e);
     if (rest.p[0] == ENGI_FRAGMENT) out->range.from = r.head.key_image;
     return out->range.from.p ? 0 : damaged(e);
@@ -199,9 +200,9 @@ static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, 
     return w->n < w->size && *bytes < ENGI_WINDOW_BYTES_MAX;
 }
 
-/* Takes the first fragment that ends after ck, on which the iterator stands if it is there, and others onwards
- * or, in reverse, backwards from it. What is known ends at the last one taken, or has no end; in reverse the first
- * one bounds it at the other side. */
+/* Takes the first fragment that ends after ck, on which the iterator stands if it is there, and
+ * others onwards or, in reverse, backwards from it. What is known ends at the last one taken, or
+ * has no end; in reverse the first one bounds it at the other side. */
 static int take_all(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, bool reverse,
                     struct err *e) {
     size_t bytes = 0;

@@ -51,8 +51,8 @@ int engi_tomb_deletion(struct slice value, int64_t *ts, int64_t *at, struct err 
 /* A loose record or a fragmented one: the key behind the kind, and the value; the slices point into
  * both. */
 int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out, struct err *e) MUST_CHECK;
-/* Decodes any record, or one operand of it, of a partition (record.c). -1: it is damaged, and e says how.
- * Memory comes from the arena. */
+/* Decodes any record, or one operand of it, of a partition (record.c). -1: it is damaged, and e
+ * says how. Memory comes from the arena. */
 int engi_check_record(struct slice key, struct slice value, struct arena *a, struct err *e) MUST_CHECK;
 /* Whether the iterator stands on a fragment of the partition. */
 struct kv_iter;
@@ -84,7 +84,8 @@ static inline bool engi_window_knows(const struct engi_window *w, struct slice c
  * anywhere. 0, -1, ENG_INCOMPLETE. */
 int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
                      struct err *e) MUST_CHECK;
-/* The same at the row that the iterator stands on, to which the iterator then moves back. seek: scratch. */
+/* The same at the row that the iterator stands on, to which the iterator then moves back. seek:
+ * scratch. */
 int engi_window_load_at(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct buf *seek, bool reverse,
                         struct err *e) MUST_CHECK;
 int64_t engi_window_at(const struct engi_window *w, struct slice ck);

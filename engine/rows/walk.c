@@ -78,8 +78,8 @@ static int walk_head(struct walk *w, struct err *e) {
     return next(w, e);
 }
 
-/* Reads the loose range tombstones that are newer than the partition's deletion, which stand behind the
- * older ones, so that one seek skips those; and then the fragment at the row. */
+/* Reads the loose range tombstones that are newer than the partition's deletion, which stand behind
+ * the older ones, so that one seek skips those; and then the fragment at the row. */
 static int walk_ranges(struct walk *w, int got, struct err *e) {
     struct engi_tomb tomb;
     int64_t partition_ts = w->r->partition_ts;

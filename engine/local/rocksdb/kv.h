@@ -33,8 +33,8 @@ struct kv_options {
     bool write_through;
     /* the folder in data_dir to open as the store from now on; NULL: the present one */
     const char *rows;
-    /* out (empty) = combine(a, b); -1: the bytes are damaged. It runs on any thread and must not call the
-     * store. */
+    /* out (empty) = combine(a, b); -1: the bytes are damaged. It runs on any thread and must not
+     * call the store. */
     int (*merge)(struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);

@@ -167,8 +167,8 @@ static int sum_file(const char *path, uint32_t *sum, struct err *e) {
     return rc;
 }
 
-/* A meta file has the time, the sequence, perhaps other lines, the number of files, and a line for each: a
- * name below the folder, "crc32" and the sum in decimal; other words may follow. */
+/* A meta file has the time, the sequence, perhaps other lines, the number of files, and a line for
+ * each: a name below the folder, "crc32" and the sum in decimal; other words may follow. */
 static int verify_lines(const char *folder, FILE *f, struct err *e) {
     char line[PATH_MAX + 64], path[PATH_MAX], *end = NULL;
     long n = -1, seen = 0;

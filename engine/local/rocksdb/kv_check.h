@@ -13,6 +13,6 @@
 #include "engine/local/rocksdb/kv.h"
 #include "engine/local/rocksdb/kv_stamp.h"
 
-/* stamp NULL: the folder never had one. 1: there is a store to open, 0: there is none, and a new one may
- * be made, -1. */
+/* stamp NULL: the folder never had one. 1: there is a store to open, 0: there is none, and a new
+ * one may be made, -1. */
 int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) MUST_CHECK;

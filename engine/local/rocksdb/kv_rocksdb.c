@@ -136,9 +136,10 @@ static int open_store(struct kv *kv, struct err *e) {
  * written. The store is then opened with no rows in its logs. In all other respects RocksDB replays
  * the log as in every start. */
 static int replay(struct kv *kv, struct err *e) {
-    /* WORTH_IT: bytes of logs from which a replay pays, since opening a store once more writes and syncs a
-     * few files. Memtables of a quarter sort faster per row and reuse each other's memory; for a long log
-     * they are larger, since more than about MEMTABLES files would make writers wait for compactions. */
+    /* WORTH_IT: bytes of logs from which a replay pays, since opening a store once more writes and
+     * syncs a few files. Memtables of a quarter sort faster per row and reuse each other's memory;
+     * for a long log they are larger, since more than about MEMTABLES files would make writers wait
+     * for compactions. */
     enum { WORTH_IT = 2 << 20, OF = 4, MEMTABLES = 8, FILES = 16 /* few, since the store opens them again */ };
     struct kv_stamp found;
     char *text = NULL;

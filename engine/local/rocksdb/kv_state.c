@@ -51,7 +51,8 @@ struct stage {
     const char *from, *to;
 };
 
-/* Links a table file, which RocksDB never changes, and copies any other, which RocksDB continues to write. */
+/* Links a table file, which RocksDB never changes, and copies any other, which RocksDB continues to
+ * write. */
 static int stage_one(void *arg, const char *name, struct err *e) {
     const struct stage *s = arg;
     char source[PATH_MAX], target[PATH_MAX];

@@ -31,9 +31,9 @@ static uint64_t property(rocksdb_t *db, const char *name) {
     return rocksdb_property_int(db, name, &n) ? 0 : n;
 }
 
-/* Waits until no version is in use that has files which the current one has not, and has RocksDB look for
- * unused files, which it does when deletion of files is enabled again. Called with the lock, which it releases
- * meanwhile. The first nap gathers what is dropped by turns. */
+/* Waits until no version is in use that has files which the current one has not, and has RocksDB
+ * look for unused files, which it does when deletion of files is enabled again. Called with the
+ * lock, which it releases meanwhile. The first nap gathers what is dropped by turns. */
 static void unlink_when_unused(struct kv_trim *t) {
     const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
     char *text = NULL;

@@ -1,7 +1,7 @@
-/* The store on RocksDB, for the files of this folder: kv_rocksdb.c opens and closes it, rocks_batch.c
- * writes, rocks_sync.c brings the log to disk, rocks_read.c reads, rocks_files.c handles whole files,
- * rocks_options.c has RocksDB's options and the functions that RocksDB calls, rocks_load.c loads in bulk,
- * kv_backup.c makes backups. */
+/* The store on RocksDB, for the files of this folder: kv_rocksdb.c opens and closes it,
+ * rocks_batch.c writes, rocks_sync.c brings the log to disk, rocks_read.c reads, rocks_files.c
+ * handles whole files, rocks_options.c has RocksDB's options and the functions that RocksDB calls,
+ * rocks_load.c loads in bulk, kv_backup.c makes backups. */
 #pragma once
 
 #include <limits.h>

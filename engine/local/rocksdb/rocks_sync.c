@@ -21,9 +21,9 @@ int rocks_log_failed(struct kv *kv, char *text, const char *what, struct err *e)
 
 /* ---- the log ----
  *
- * RocksDB 7.8 could sync its log itself (rocksdb_flush_wal with sync), but one failure there may end
- * all writes until a restart: a write that meets the log between the failed sync and the record of
- * that error gets "Writer has previous error", which RocksDB takes for an error that it cannot
+ * RocksDB 7.8 could sync its log itself (rocksdb_flush_wal with sync), but one failure there may
+ * end all writes until a restart: a write that meets the log between the failed sync and the record
+ * of that error gets "Writer has previous error", which RocksDB takes for an error that it cannot
  * recover from (https://github.com/facebook/rocksdb/issues/12998). So RocksDB only hands the log to
  * the operating system, and fdatasync is called here. RocksDB does not hear of a failure, so no
  * write counts as durable until the memtable is flushed and a new log has begun. */
@@ -74,8 +74,8 @@ static int sync_logs(struct kv *kv, struct err *e) {
 static int flush_log(struct kv *kv, bool to_disk, struct err *e) {
     char *text = NULL;
     uint64_t last = rocksdb_get_latest_sequence_number(kv->db);
-    /* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for that;
-     * a flush of the log does not, so a write goes first. */
+    /* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for
+     * that; a flush of the log does not, so a write goes first. */
     if (UNLIKELY(atomic_load_explicit(&kv->log_suspect, memory_order_relaxed))) {
         atomic_store(&kv->log_suspect, false);
         if (rocks_write_nothing(kv, false, e) == -1) {
@@ -208,11 +208,11 @@ static void flush_soon(struct kv *kv) {
     if (rocks_flush(kv, false, &e)) log_warn("%s", e.text);
 }
 
-/* The store is at rest if there was nothing to record since the last call. Then rows that are only in
- * the log are flushed: a start after a kill reads every such row into memory again, which takes nearly
- * all of its time. Less than an eighth of a memtable stays, because small files would be compacted with
- * large ones too often. The thread that syncs must not wait (flush_soon), and RocksDB does not wait when
- * no flush or compaction is running or due. */
+/* The store is at rest if there was nothing to record since the last call. Then rows that are only
+ * in the log are flushed: a start after a kill reads every such row into memory again, which takes
+ * nearly all of its time. Less than an eighth of a memtable stays, because small files would be
+ * compacted with large ones too often. The thread that syncs must not wait (flush_soon), and
+ * RocksDB does not wait when no flush or compaction is running or due. */
 void kv_settle(struct kv *kv) {
     static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes",
                                        "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};

@@ -13,7 +13,6 @@
 #include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/local/range_cache.h"
-#include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "tests/unit/engine/local/harness.h"
 

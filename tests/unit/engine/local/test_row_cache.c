@@ -12,7 +12,6 @@
 #include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/local/row_cache.h"
-#include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "tests/unit/engine/local/harness.h"
 
