@@ -19,15 +19,11 @@ void engi_gather_begin(struct engi_gather *g, uint64_t asked) {
     g->asked = asked;
 }
 
-/* A single long sync raises the estimate only a little. */
-static int64_t typical(int64_t before_us, int64_t took_us) {
-    if (!before_us) return took_us < SYNC_US_MAX ? took_us : SYNC_US_MAX;
-    int64_t most = before_us * 2 < SYNC_US_MAX ? before_us * 2 : SYNC_US_MAX;
-    return before_us + ((took_us < most ? took_us : most) - before_us) / 8;
-}
-
 void engi_gather_end(struct engi_gather *g, uint64_t asked, int64_t took_us, int64_t now_us) {
-    g->sync_us = typical(g->sync_us, took_us);
+    /* A single long sync raises the estimate only a little. */
+    int64_t before_us = g->sync_us, most = before_us && before_us * 2 < SYNC_US_MAX ? before_us * 2 : SYNC_US_MAX;
+    if (took_us > most) took_us = most;
+    g->sync_us = before_us ? before_us + (took_us - before_us) / 8 : took_us;
     if (g->rest) {
         g->rest--;
         return;

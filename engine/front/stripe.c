@@ -79,21 +79,6 @@ struct engi_ballot {
     uint8_t prefix[];
 };
 
-/* If the ballot cannot be read or kept, the lock has one that no partition has, so that the commit
- * fails. */
-static void read_ballot(struct eng *eng, const struct eng_part *part) {
-    struct engi_stripe *s = &eng->stripes[stripe(part)];
-    struct err e = {0};
-    size_t n = ENGI_KEY_PREFIX_MIN + part->key.n;
-    struct engi_ballot *b = malloc(sizeof(*b) + n + 1);
-    s->ballots_lost = s->ballots_lost || !b;
-    if (!b) return;
-    *b = (struct engi_ballot){.next = s->ballots, .n = n};
-    engi_key_row_write(b->prefix, part, ENG_STATIC, slice_of("", 0));
-    if (engi_ballot_read(&eng->store, part, &b->ballot, &e)) b->ballot = UINT64_MAX;
-    s->ballots = b;
-}
-
 static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
     struct eng_part part = engi_prefix_part(prefix);
     struct engi_ballot *b = eng_holds(eng, &part) ? eng->stripes[stripe(&part)].ballots : NULL;
@@ -117,7 +102,20 @@ void engi_ballot_moved(struct store *s, struct slice prefix) {
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
     struct engi_stripe_set set = set_of(parts, n);
     for (uint32_t i = next_of(&set, 0); i < ENGI_STRIPES; i = next_of(&set, i + 1)) take(eng, i);
-    for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) read_ballot(eng, parts[i]);
+    /* If the ballot cannot be read or kept, the lock has one that no partition has, so that the
+     * commit fails. */
+    for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) {
+        struct engi_stripe *s = &eng->stripes[stripe(parts[i])];
+        struct err e = {0};
+        size_t n_prefix = ENGI_KEY_PREFIX_MIN + parts[i]->key.n;
+        struct engi_ballot *b = malloc(sizeof(*b) + n_prefix + 1);
+        s->ballots_lost = s->ballots_lost || !b;
+        if (!b) continue;
+        *b = (struct engi_ballot){.next = s->ballots, .n = n_prefix};
+        engi_key_row_write(b->prefix, parts[i], ENG_STATIC, slice_of("", 0));
+        if (engi_ballot_read(&eng->store, parts[i], &b->ballot, &e)) b->ballot = UINT64_MAX;
+        s->ballots = b;
+    }
 }
 
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {

@@ -96,9 +96,16 @@ static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
     return 0;
 }
 
-/* Deletes the loose records; the part of one beyond clip is written back as loose. */
-static int replace_loose(struct step *s, struct err *e) {
-    for (uint32_t i = 0; i < s->n_loose; i++) {
+static int run(struct step *s, struct err *e) {
+    struct slice beyond = {0};
+    struct engi_tomb piece;
+    int rc = read_loose(s, e);
+    if (rc || !s->n_loose) return rc;
+    qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
+    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
+        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
+    /* Deletes the loose records; the part of one beyond clip is written back as loose. */
+    for (uint32_t i = 0; i < s->n_loose && !rc; i++) {
         struct engi_tomb tomb = s->loose[i].tomb, rest = tomb;
         if (s->clip.p && slice_cmp(tomb.range.from, s->clip) >= 0) continue;
         kv_batch_delete(s->batch, s->loose[i].key);
@@ -108,21 +115,10 @@ static int replace_loose(struct step *s, struct err *e) {
             tomb.range.no_end = false;
             if (put(s, &rest, false)) return err_nomem(e);
         }
-        if (engi_tombs_add(&s->tombs, &tomb, e)) return -1;
+        rc = engi_tombs_add(&s->tombs, &tomb, e);
     }
     s->more = s->more || s->clip.p;
-    return 0;
-}
-
-static int run(struct step *s, struct err *e) {
-    struct slice beyond = {0};
-    struct engi_tomb piece;
-    int rc = read_loose(s, e);
-    if (rc || !s->n_loose) return rc;
-    qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
-    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
-        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
-    if (rc || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e))) return rc;
+    if (rc || (rc = engi_tombs_fragment(&s->tombs, e))) return rc;
     for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
         if (put(s, &piece, true)) return err_nomem(e);
     assert(engi_partition_is_shared(&s->own->guards, s->prefix)); /* invariant 7 (a) */
@@ -166,8 +162,7 @@ int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefi
     struct engi_table *t = engi_table_pin(own->eng, load_u32(prefix.p), e); /* invariant 8 */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;
-    if (tier == ENG_TIER_ANY) engi_partition_fragment(&own->guards, prefix);
-    if (tier == ENG_TIER_ANY || engi_partition_try_fragment(&own->guards, prefix)) {
+    if (engi_partition_fragment(&own->guards, prefix, tier == ENG_TIER_ANY)) {
         rc = step_locked(own, tier, prefix, e);
         engi_partition_end_fragment(&own->guards, prefix);
     }

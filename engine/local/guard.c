@@ -148,17 +148,15 @@ void engi_guard_raise(struct engi_guards *s, uint64_t hash, int64_t ts) {
                                                                memory_order_relaxed)) {}
 }
 
-bool engi_partition_try_fragment(struct engi_guards *s, struct slice prefix) {
-    bool taken = try_take(engi_partition_guard(s, prefix), ENGI_GUARD_ALONE);
-    if (taken) engi_order_holds(ENGI_RANK_FRAGMENT, 0);
-    return taken;
-}
-
-void engi_partition_fragment(struct engi_guards *s, struct slice prefix) {
+bool engi_partition_fragment(struct engi_guards *s, struct slice prefix, bool wait) {
     _Atomic uint64_t *state = engi_partition_guard(s, prefix);
-    engi_order_will_wait(ENGI_RANK_FRAGMENT, 0);
-    if (!try_take(state, ENGI_GUARD_ALONE)) wait_and_take(s, state, ENGI_GUARD_ALONE);
+    if (wait) engi_order_will_wait(ENGI_RANK_FRAGMENT, 0);
+    if (!try_take(state, ENGI_GUARD_ALONE)) {
+        if (!wait) return false;
+        wait_and_take(s, state, ENGI_GUARD_ALONE);
+    }
     engi_order_holds(ENGI_RANK_FRAGMENT, 0);
+    return true;
 }
 
 void engi_partition_end_fragment(struct engi_guards *s, struct slice prefix) {

@@ -136,9 +136,8 @@ static inline void engi_partition_leave(struct engi_guards *s, struct slice key)
 static inline bool engi_partition_is_shared(struct engi_guards *s, struct slice key) {
     return !engi_guard_is_free(atomic_load_explicit(engi_partition_guard(s, key), memory_order_relaxed));
 }
-/* These three enclose a step that fragments. try: false, another thread fragments. */
-bool engi_partition_try_fragment(struct engi_guards *s, struct slice prefix) MUST_CHECK;
-void engi_partition_fragment(struct engi_guards *s, struct slice prefix);
+/* These two enclose a step that fragments. False, without wait: another thread fragments. */
+bool engi_partition_fragment(struct engi_guards *s, struct slice prefix, bool wait);
 void engi_partition_end_fragment(struct engi_guards *s, struct slice prefix);
 static inline bool engi_partition_is_fragmenting(struct engi_guards *s, struct slice prefix) {
     return atomic_load_explicit(engi_partition_guard(s, prefix), memory_order_relaxed) & ENGI_GUARD_ALONE;

@@ -17,22 +17,6 @@ struct ingest {
     int64_t newest; /* timestamp of the rows */
 };
 
-static void raise_newest(struct ingest *in, int64_t ts) {
-    if (ts != ENG_NO_TS && ts > in->newest) in->newest = ts;
-}
-
-static int note_newest(struct ingest *in, struct slice value, struct err *e) {
-    struct rowi_reader r;
-    struct eng_cell c;
-    int got = rowi_open(&r, value) ? -1 : 0;
-    if (!got) {
-        raise_newest(in, r.head.live_ts);
-        raise_newest(in, r.head.del_ts);
-        while ((got = rowi_next(&r, &c)) > 0) raise_newest(in, c.ts);
-    }
-    return got < 0 ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
-}
-
 /* Copies the key and replaces the table's id at offset at. */
 static int rename_key(struct ingest *in, struct slice key, size_t at, struct err *e) {
     in->key.n = 0;
@@ -44,7 +28,15 @@ static int rename_key(struct ingest *in, struct slice key, size_t at, struct err
 
 static int take_row(void *arg, struct slice key, struct slice value, struct err *e) {
     struct ingest *in = arg;
-    if (note_newest(in, value, e) || rename_key(in, key, 0, e)) return -1;
+    struct rowi_reader r;
+    struct eng_cell c;
+    int got = rowi_open(&r, value) ? -1 : 0;
+    if (!got && r.head.live_ts > in->newest) in->newest = r.head.live_ts; /* ENG_NO_TS is the least */
+    if (!got && r.head.del_ts > in->newest) in->newest = r.head.del_ts;
+    while (got >= 0 && (got = rowi_next(&r, &c)) > 0)
+        if (c.ts > in->newest) in->newest = c.ts;
+    if (got < 0) return err_set(e, ERR_SERVER, "a stored row is damaged");
+    if (rename_key(in, key, 0, e)) return -1;
     return kv_load_add(in->rows, buf_slice(&in->key), value, e);
 }
 

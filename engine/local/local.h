@@ -107,9 +107,6 @@ void engi_changed_all(struct local_table *t);
 /* Switches off all proofs about the table until the engine is opened again. */
 void engi_table_forget(struct local_table *t);
 
-/* The time, in seconds, that decides which of the table's rows have expired or are old enough to
- * drop. */
-int64_t engi_table_now(const struct local *own, const struct local_table *t);
 /* engi_table_change_begin and engi_table_change_end enclose a change of a whole table, after which
  * it has a new generation. The row cache and cached ranges keep nothing of the one before. */
 static inline bool engi_table_is_changing(uint64_t generation) { return (uint32_t)generation; }

@@ -180,7 +180,7 @@ static int remove_deletion(struct pass *p, bool range, struct err *e) {
     struct engi_guards *guards = &p->own->guards;
     uint64_t hash = murmur3_hash(p->it->key);
     struct kv_value value;
-    if (range) engi_partition_fragment(guards, buf_slice(&p->prefix));
+    if (range) engi_partition_fragment(guards, buf_slice(&p->prefix), true);
     else if (!take_exclusive(p, hash)) {
         p->left[ENGI_MARK_COVER] = true;
         return 0;
@@ -279,26 +279,6 @@ static bool has_mark(const struct pass *p, int mark) {
     return engi_mark_has(p->t->marks.set, place) || engi_mark_has(p->t->marks.recorded, place);
 }
 
-/* Removes the marks that the bucket no longer needs, in the store first. With all commit locks. */
-static int clear_marks(struct pass *p, struct err *e) {
-    struct engi_marks *marks = &p->t->marks;
-    for (int m = 0; m < ENGI_MARKS; m++) {
-        uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
-        uint8_t key[ENGI_MARK_RECORD];
-        if (m == ENGI_MARK_OLD_ROWS) continue;
-        if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the guards know by now */
-        if (!has_mark(p, m) || p->left[m] || engi_mark_has(marks->touched, place)) continue;
-        store_u32(key, ENGI_TABLE_MARKS);
-        store_u32(key + 4, p->t->front.id);
-        store_u16(key + 8, place);
-        if (write_record(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
-        engi_mark_put(marks->recorded, place, false);
-        if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->own->heals, 1);
-        engi_mark_put(marks->set, place, false);
-    }
-    return 0;
-}
-
 static int run_bucket(struct pass *p, struct err *e) {
     struct engi_commit_locks *locks = &p->own->commit_locks;
     uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
@@ -324,8 +304,24 @@ static int run_bucket(struct pass *p, struct err *e) {
     if (p->it) p->it->ops->iter_free(p->it);
     p->it = NULL;
     if (rc) return rc;
+    /* Removes the marks that the bucket no longer needs, in the store first. */
+    struct engi_marks *marks = &p->t->marks;
     engi_commit_locks_take(locks);
-    rc = clear_marks(p, e);
+    for (int m = 0; m < ENGI_MARKS && !rc; m++) {
+        uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
+        uint8_t key[ENGI_MARK_RECORD];
+        if (m == ENGI_MARK_OLD_ROWS) continue;
+        if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the guards know by now */
+        if (!has_mark(p, m) || p->left[m] || engi_mark_has(marks->touched, place)) continue;
+        store_u32(key, ENGI_TABLE_MARKS);
+        store_u32(key + 4, p->t->front.id);
+        store_u16(key + 8, place);
+        rc = write_record(p, slice_of(key, sizeof(key)), NULL, e) ? -1 : 0;
+        if (rc) break;
+        engi_mark_put(marks->recorded, place, false);
+        if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->own->heals, 1);
+        engi_mark_put(marks->set, place, false);
+    }
     engi_commit_locks_leave(locks);
     return rc;
 }
@@ -336,6 +332,7 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
     struct local *own = local_of(s);
     struct local_table *t = o->front;
     uint64_t passed = 0;
+    int64_t now = clock_wall_us(own->eng->clock) / 1000000, as_of = atomic_load(&t->as_of);
     for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) passed |= atomic_load(&t->passed[i]);
     if (!o->whole && !passed) return 0;
     struct pass *p = calloc(1, sizeof(*p));
@@ -344,7 +341,7 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
                        .t = t,
                        .o = o,
                        .limits = {.before_ts = INT64_MAX,
-                                  .before_seconds = engi_table_now(own, t) - atomic_load(&t->front.gc_grace)}};
+                                  .before_seconds = (now < as_of ? now : as_of) - atomic_load(&t->front.gc_grace)}};
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);

@@ -8,11 +8,6 @@ void local_table_init(void *table) {
     engi_changed_all(t);
 }
 
-int64_t engi_table_now(const struct local *own, const struct local_table *t) {
-    int64_t now = clock_wall_us(own->eng->clock) / 1000000, as_of = atomic_load(&t->as_of);
-    return now < as_of ? now : as_of;
-}
-
 void engi_table_change_begin(struct local_table *t) {
     if (t) atomic_fetch_add(&t->generation, ((uint64_t)1 << 32) + 1);
 }

@@ -18,7 +18,6 @@ struct content {
 
 struct several {
     struct content *of;
-    struct kv *kv; /* the content's */
     struct eng_test_faults faults;
     _Atomic uint64_t draws; /* so far */
     struct several *next;
@@ -53,7 +52,7 @@ static struct kv_iter *cursor(struct several *own, enum eng_tier tier, struct sl
                               struct err *e) {
     struct kv_iter_spec spec = {.tier = tier, .lower = lower, .upper = upper};
     answer_late(own);
-    return kv_iter_new(own->kv, &spec, e);
+    return kv_iter_new(own->of->kv, &spec, e);
 }
 
 static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
@@ -129,17 +128,9 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
     return rc;
 }
 
-/* Conditions are checked and the batch is written while no other handle writes. */
-static int write_batch(struct several *own, struct kv_batch *kv, struct err *e) {
-    pthread_mutex_lock(&own->of->lock);
-    int rc = kv_write_patiently(own->kv, kv, e);
-    pthread_mutex_unlock(&own->of->lock);
-    return rc;
-}
-
 static int commit(struct eng_batch *b, bool patience, struct err *e) {
     struct several *own = several_of(b->store);
-    struct kv_batch *kv = kv_batch_new(own->kv);
+    struct kv_batch *kv = kv_batch_new(own->of->kv);
     bool conditional = false;
     (void)patience;
     if (!kv) return err_nomem(e);
@@ -149,7 +140,11 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
     answer_late(own);
     if (!rc && conditional && draw(own, own->faults.conflict_in)) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.not_applied_in)) rc = lost(e);
-    if (!rc) rc = write_batch(own, kv, e);
+    if (!rc) { /* conditions are checked and the batch is written while no other handle writes */
+        pthread_mutex_lock(&own->of->lock);
+        rc = kv_write_patiently(own->of->kv, kv, e);
+        pthread_mutex_unlock(&own->of->lock);
+    }
     for (size_t i = 0; i < b->n && !rc; i++)
         if (b->changes[i].conditional && !has_condition(b, i) && !slice_eq(prefix_of(b, i), left_out))
             b->store->front->ballot_moved(b->store, prefix_of(b, i));
@@ -164,7 +159,7 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
 static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct several *own = several_of(s);
     pthread_mutex_lock(&own->of->lock);
-    int rc = engi_named_write(own->kv, n, changes, e);
+    int rc = engi_named_write(own->of->kv, n, changes, e);
     for (struct several *h = own->of->handles; h && !rc; h = h->next)
         if (h != own && h->notice) h->notice(h->notice_arg);
     pthread_mutex_unlock(&own->of->lock);
@@ -172,7 +167,7 @@ static int meta_write(struct store *s, uint32_t n, const struct eng_meta_change 
 }
 
 static int meta_scan(struct store *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
-    return engi_named_scan(several_of(s)->kv, prefix, fn, arg, e);
+    return engi_named_scan(several_of(s)->of->kv, prefix, fn, arg, e);
 }
 
 static int meta_watch(struct store *s, eng_notice_fn fn, void *arg, struct err *e) {
@@ -186,11 +181,11 @@ static int meta_watch(struct store *s, eng_notice_fn fn, void *arg, struct err *
 }
 
 static int each_stored(struct store *s, eng_stored_fn fn, void *arg, struct err *e) {
-    return engi_each_stored(several_of(s)->kv, fn, arg, e);
+    return engi_each_stored(several_of(s)->of->kv, fn, arg, e);
 }
 
 static int drop(struct store *s, uint32_t table, struct err *e) {
-    return engi_drop_rows(several_of(s)->kv, table, e);
+    return engi_drop_rows(several_of(s)->of->kv, table, e);
 }
 
 static void content_free(struct content *of) {
@@ -229,7 +224,6 @@ static int open_handle(struct store *s, struct content *of, const struct eng_tes
     struct several *own = calloc(1, sizeof(*own));
     if (!own) return err_nomem(e);
     own->of = of;
-    own->kv = of->kv;
     if (faults) own->faults = *faults;
     pthread_mutex_lock(&of->lock);
     own->next = of->handles;

@@ -6,24 +6,6 @@ static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) {
 
 static bool is_mortal(const struct eng_cell *c) { return rowi_is_deletion(c) || c->flags & ENG_CELL_EXPIRING; }
 
-static void purge_head(const struct engi_purge_limits *l, struct rowi_head *head, struct engi_purged *p) {
-    bool expired = head->live_expiry != ENG_NO_EXPIRY && gone(l, head->live_ts, head->live_expiry);
-    if (head->live_ts != ENG_NO_TS && (head->live_ts <= l->covered_ts || expired)) {
-        head->live_ttl = 0;
-        head->live_expiry = ENG_NO_EXPIRY;
-        p->expired += head->live_ts > l->covered_ts && head->live_ts > head->del_ts;
-        head->live_ts = ENG_NO_TS;
-        p->dropped++;
-    }
-    if (head->del_ts != ENG_NO_TS && (head->del_ts <= l->covered_ts || gone(l, head->del_ts, head->del_at))) {
-        head->del_ts = ENG_NO_TS;
-        p->dropped++;
-    }
-    p->row_deletion = head->del_ts != ENG_NO_TS;
-    p->dead_cells = head->live_ts != ENG_NO_TS && head->live_expiry != ENG_NO_EXPIRY;
-    p->newest_ts = head->live_ts > head->del_ts ? head->live_ts : head->del_ts;
-}
-
 int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct buf *out, struct engi_purged *p) {
     struct rowi_reader r;
     struct rowi_writer w;
@@ -32,9 +14,23 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     *p = (struct engi_purged){.newest_ts = ENG_NO_TS};
     if (rowi_open(&r, value)) return -1;
     struct rowi_head head = r.head;
+    bool expired = head.live_expiry != ENG_NO_EXPIRY && gone(l, head.live_ts, head.live_expiry);
     struct rowi_shadow shadow = {.row_ts = head.del_ts > l->covered_ts ? head.del_ts : l->covered_ts,
                                  .column_ts = ENG_NO_TS};
-    purge_head(l, &head, p);
+    if (head.live_ts != ENG_NO_TS && (head.live_ts <= l->covered_ts || expired)) {
+        p->expired += head.live_ts > l->covered_ts && head.live_ts > head.del_ts;
+        head.live_ts = ENG_NO_TS;
+        head.live_ttl = 0;
+        head.live_expiry = ENG_NO_EXPIRY;
+        p->dropped++;
+    }
+    if (head.del_ts != ENG_NO_TS && (head.del_ts <= l->covered_ts || gone(l, head.del_ts, head.del_at))) {
+        head.del_ts = ENG_NO_TS;
+        p->dropped++;
+    }
+    p->row_deletion = head.del_ts != ENG_NO_TS;
+    p->dead_cells = head.live_ts != ENG_NO_TS && head.live_expiry != ENG_NO_EXPIRY;
+    p->newest_ts = head.live_ts > head.del_ts ? head.live_ts : head.del_ts;
     rowi_begin(&w, out, &head);
     while ((got = rowi_next(&r, &c)) > 0) {
         bool covered = rowi_shadowed(&shadow, &c);

@@ -42,23 +42,12 @@ static int give(const struct kv_iter *it, struct buf loose[2], eng_record_fn fn,
     return fn(arg, &r, e);
 }
 
-static int each_in(struct store *s, struct store_view *view, const struct store_range *range, eng_record_fn fn,
-                   void *arg, struct err *e) {
-    struct buf loose[2];
-    struct kv_iter *it = s->ops->cursor_open(s, view, range, e);
-    if (!it) return -1;
-    for (int i = 0; i < 2; i++) buf_init(&loose[i], 0);
-    int rc = 0, got = it->ops->iter_move(it, KV_SEEK, range->lower, e);
-    while (got > 0 && !(rc = give(it, loose, fn, arg, e))) got = it->ops->iter_move(it, KV_NEXT, range->lower, e);
-    it->ops->iter_free(it);
-    for (int i = 0; i < 2; i++) buf_fini(&loose[i]);
-    return rc || got < 0 ? -1 : 0;
-}
-
 int eng_each_record(struct eng *eng, uint32_t table, struct slice from, eng_record_fn fn, void *arg, struct err *e) {
     struct store *s = store_of(eng);
     struct store_view view;
-    struct buf lower, upper;
+    struct buf lower, upper, loose[2];
+    struct kv_iter *it = NULL;
+    for (int i = 0; i < 2; i++) buf_init(&loose[i], 0);
     buf_init(&lower, 0);
     buf_init(&upper, 0);
     engi_key_table(&lower, table);
@@ -68,12 +57,17 @@ int eng_each_record(struct eng *eng, uint32_t table, struct slice from, eng_reco
     int rc = buf_failed(&lower) || buf_failed(&upper) ? err_nomem(e) : 0;
     if (!rc) {
         s->front->begin(s, table, &view);
-        if (!view.gone) rc = each_in(s, &view, &range, fn, arg, e);
+        if (!view.gone && !(it = s->ops->cursor_open(s, &view, &range, e))) rc = -1;
+        int got = it ? it->ops->iter_move(it, KV_SEEK, range.lower, e) : 0;
+        while (got > 0 && !(rc = give(it, loose, fn, arg, e))) got = it->ops->iter_move(it, KV_NEXT, range.lower, e);
+        if (it) it->ops->iter_free(it);
+        if (got < 0) rc = -1;
         s->front->end(s, &view);
     }
+    for (int i = 0; i < 2; i++) buf_fini(&loose[i]);
     buf_fini(&lower);
     buf_fini(&upper);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int eng_batch_record(struct eng_batch *b, uint32_t table, const struct eng_record *r, struct err *e) {

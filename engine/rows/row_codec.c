@@ -261,12 +261,6 @@ int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     return r->bad ? -1 : 1;
 }
 
-static size_t uvarint_len(uint32_t v) {
-    size_t n = 1;
-    for (; v > 0x7f; v >>= 7) n++;
-    return n;
-}
-
 /* To memory that has the room; they return what follows. */
 static inline uint8_t *put_uvarint(uint8_t *p, uint64_t v) {
     for (; v > 0x7f; v >>= 7) *p++ = (uint8_t)(v | 0x80);
@@ -280,20 +274,14 @@ static inline uint8_t *put_bytes(uint8_t *p, struct slice s) {
     return p + s.n;
 }
 
-static uint8_t head_flags(const struct rowi_head *h) {
-    uint8_t flags = 0;
-    if (h->live_ts != ENG_NO_TS) flags |= HEAD_LIVE | (h->live_expiry != ENG_NO_EXPIRY ? HEAD_LIVE_TTL : 0);
-    if (h->del_ts != ENG_NO_TS) flags |= HEAD_DELETED;
-    if (h->key_image.p) flags |= HEAD_KEY_IMAGE;
-    return flags;
-}
-
 static void put_head(struct rowi_writer *w) {
     const struct rowi_head *h = &w->head;
     w->head_written = true;
-    uint8_t flags = head_flags(h), *from = buf_reserve(w->out, HEAD_MIN_BYTES + 7 * UVARINT_MOST + h->key_image.n),
-            *p = from;
+    uint8_t flags = 0, *from = buf_reserve(w->out, HEAD_MIN_BYTES + 7 * UVARINT_MOST + h->key_image.n), *p = from;
     if (!p) return;
+    if (h->live_ts != ENG_NO_TS) flags |= HEAD_LIVE | (h->live_expiry != ENG_NO_EXPIRY ? HEAD_LIVE_TTL : 0);
+    if (h->del_ts != ENG_NO_TS) flags |= HEAD_DELETED;
+    if (h->key_image.p) flags |= HEAD_KEY_IMAGE;
     *p++ = VERSION;
     *p++ = flags;
     store_u64(p, (uint64_t)h->base);
@@ -303,7 +291,8 @@ static void put_head(struct rowi_writer *w) {
     if (flags & HEAD_DELETED) p = put_uvarint(put_uvarint(p, zigzag(minus(h->del_ts, h->base))), zigzag(h->del_at));
     if (flags & HEAD_KEY_IMAGE) p = put_bytes(p, h->key_image);
     w->count_at = w->out->n + (size_t)(p - from);
-    w->count_len = uvarint_len(h->n_cells);
+    w->count_len = 1;
+    for (uint32_t n = h->n_cells; n > 0x7f; n >>= 7) w->count_len++;
     for (size_t i = 0; i < w->count_len; i++) p[i] = 0;
     buf_advance(w->out, (size_t)(p - from) + w->count_len);
 }

@@ -136,14 +136,6 @@ static void log_path(char path[PATH_MAX], const struct check *c, uint64_t number
     snprintf(path, PATH_MAX, "%s/%06" PRIu64 ".log", c->folder, number);
 }
 
-/* Whether the unreadable bytes were on disk before, as far as the stamp and the later records
- * show. */
-static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t whole, uint64_t known) {
-    if (whole < known) return true;
-    if (b->synced > c->last && (c->last || b->synced + 1 >= b->first)) return true;
-    return b->pieces && !b->hole; /* a crash loses only whole sectors */
-}
-
 /* Handles a log (index i) that is whole only up to `whole`: refuses the store, or cuts the log
  * there and empties the later logs. */
 static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole,
@@ -158,8 +150,12 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
         kv_log_close(&l);
     }
     if (rc) return -1;
+    /* Whether the unreadable bytes were on disk before, as far as the stamp and the later records
+     * show. A crash loses only whole sectors. */
+    bool was_on_disk = whole < kv_stamp_log_bytes(c->stamp, found->logs[i].number) ||
+                       (b->synced > c->last && (c->last || b->synced + 1 >= b->first)) || (b->pieces && !b->hole);
     log_path(path, c, found->logs[i].number);
-    if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, kv_stamp_log_bytes(c->stamp, found->logs[i].number)))
+    if (c->damage != KV_DAMAGE_CUT && was_on_disk)
         return err_set(e, ERR_CONFIG,
                        "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s",
                        path, whole, remedy);

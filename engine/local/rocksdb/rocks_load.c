@@ -41,21 +41,6 @@ struct kv_load *kv_load_new(struct kv *kv, struct err *e) {
     return NULL;
 }
 
-static int open_file(struct kv_load *l, struct err *e) {
-    char path[PATH_MAX], name[64], *text = NULL;
-    snprintf(name, sizeof(name), "%llu-%zu.sst", (unsigned long long)l->number, l->n_paths);
-    if (kv_path(path, l->folder, name, e)) return -1;
-    char **paths = realloc(l->paths, (l->n_paths + 1) * sizeof(*paths));
-    if (!paths) return err_nomem(e);
-    l->paths = paths;
-    if (!(paths[l->n_paths] = strdup(path))) return err_nomem(e);
-    l->n_paths++;
-    l->bytes = 0;
-    l->writer = rocksdb_sstfilewriter_create(l->env, l->into->options);
-    rocksdb_sstfilewriter_open(l->writer, path, &text);
-    return text ? rocks_failed(text, what, e) : 0;
-}
-
 static int finish_file(struct kv_load *l, struct err *e) {
     char *text = NULL;
     if (!l->writer) return 0;
@@ -69,7 +54,20 @@ int kv_load_add(struct kv_load *l, struct slice key, struct slice value, struct 
     char *text = NULL;
     if (rocks_injected(FAULT_KV_WRITE, what, e)) return -1;
     if (l->bytes >= FILE_BYTES && finish_file(l, e)) return -1;
-    if (!l->writer && open_file(l, e)) return -1;
+    if (!l->writer) {
+        char path[PATH_MAX], name[64];
+        snprintf(name, sizeof(name), "%llu-%zu.sst", (unsigned long long)l->number, l->n_paths);
+        if (kv_path(path, l->folder, name, e)) return -1;
+        char **paths = realloc(l->paths, (l->n_paths + 1) * sizeof(*paths));
+        if (!paths) return err_nomem(e);
+        l->paths = paths;
+        if (!(paths[l->n_paths] = strdup(path))) return err_nomem(e);
+        l->n_paths++;
+        l->bytes = 0;
+        l->writer = rocksdb_sstfilewriter_create(l->env, l->into->options);
+        rocksdb_sstfilewriter_open(l->writer, path, &text);
+        if (text) return rocks_failed(text, what, e);
+    }
     rocksdb_sstfilewriter_put(l->writer, rocks_chars(key), key.n, rocks_chars(value), value.n, &text);
     l->bytes += key.n + value.n;
     return text ? rocks_failed(text, what, e) : 0;

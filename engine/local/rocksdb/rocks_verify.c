@@ -19,19 +19,6 @@ static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const 
     return false;
 }
 
-/* An iterator stops at the first damage, so each file is read by seeking its own keys. */
-static void read_each_file(struct kv *kv, rocksdb_iterator_t *i, const struct kv_verify *v) {
-    const rocksdb_livefiles_t *files = rocksdb_livefiles(kv->db);
-    for (int f = 0, n = rocksdb_livefiles_count(files); f < n; f++) {
-        struct slice first, last;
-        first.p = (const uint8_t *)rocksdb_livefiles_smallestkey(files, f, &first.n);
-        last.p = (const uint8_t *)rocksdb_livefiles_largestkey(files, f, &last.n);
-        rocksdb_iter_seek(i, rocks_chars(first), first.n);
-        (void)read_through(i, &last, v, false);
-    }
-    rocksdb_livefiles_destroy(files);
-}
-
 /* Opening the store has already read each file's index, filter and properties. */
 int kv_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) {
     struct err why = {0};
@@ -48,7 +35,16 @@ int kv_verify(const struct kv_options *o, const char *folder, const struct kv_ve
     rocksdb_iterator_t *i = rocksdb_create_iterator(kv->db, read);
     rocksdb_iter_seek_to_first(i);
     bool whole = read_through(i, NULL, v, true);
-    if (!whole) read_each_file(kv, i, v);
+    /* An iterator stops at the first damage, so each file is then read by seeking its own keys. */
+    const rocksdb_livefiles_t *files = whole ? NULL : rocksdb_livefiles(kv->db);
+    for (int f = 0, n = files ? rocksdb_livefiles_count(files) : 0; f < n; f++) {
+        struct slice first, last;
+        first.p = (const uint8_t *)rocksdb_livefiles_smallestkey(files, f, &first.n);
+        last.p = (const uint8_t *)rocksdb_livefiles_largestkey(files, f, &last.n);
+        rocksdb_iter_seek(i, rocks_chars(first), first.n);
+        (void)read_through(i, &last, v, false);
+    }
+    if (files) rocksdb_livefiles_destroy(files);
     rocksdb_iter_destroy(i);
     rocksdb_readoptions_destroy(read);
     int rc = whole ? v->taken(v->arg, kv, e) : 0;

@@ -160,7 +160,7 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
     struct buf prefix;
     buf_init(&prefix, 0);
     engi_key_prefix(&prefix, &part);
-    engi_partition_fragment(&own(w)->guards, buf_slice(&prefix));
+    (void)engi_partition_fragment(&own(w)->guards, buf_slice(&prefix), true);
     commit(w);
     engi_partition_end_fragment(&own(w)->guards, buf_slice(&prefix));
     buf_fini(&prefix);

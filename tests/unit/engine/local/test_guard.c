@@ -311,8 +311,8 @@ static void test_steps_of_a_partition_exclude_each_other_and_no_writer(void **st
     struct engi_guards *s = *state;
     struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
     engi_partition_share(s, prefix);
-    assert_true(engi_partition_try_fragment(s, prefix));
-    assert_false(engi_partition_try_fragment(s, prefix));
+    assert_true(engi_partition_fragment(s, prefix, false));
+    assert_false(engi_partition_fragment(s, prefix, false));
     engi_partition_share(s, prefix);
     assert_true(engi_partition_is_fragmenting(s, prefix));
     engi_partition_leave(s, prefix);
@@ -330,7 +330,7 @@ static void test_each_write_and_each_step_changes_the_state_of_the_partition(voi
     engi_partition_share(s, prefix);
     engi_partition_leave(s, prefix);
     uint64_t second = partition_state(s);
-    engi_partition_fragment(s, prefix);
+    (void)engi_partition_fragment(s, prefix, true);
     engi_partition_end_fragment(s, prefix);
     assert_true(first != second && second != partition_state(s) && first != partition_state(s));
 }
@@ -338,7 +338,7 @@ static void test_each_write_and_each_step_changes_the_state_of_the_partition(voi
 static void *fragment_once(void *arg) {
     struct engi_guards *s = arg;
     struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
-    engi_partition_fragment(s, prefix);
+    (void)engi_partition_fragment(s, prefix, true);
     engi_partition_end_fragment(s, prefix);
     return NULL;
 }
@@ -347,7 +347,7 @@ static void test_a_step_waits_for_the_one_before(void **state) {
     struct engi_guards *s = *state;
     struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
     pthread_t thread;
-    engi_partition_fragment(s, prefix);
+    (void)engi_partition_fragment(s, prefix, true);
     assert_int_equal(pthread_create(&thread, NULL, fragment_once, s), 0);
     while (!atomic_load(&s->waiting)) usleep(100);
     engi_partition_end_fragment(s, prefix);
