@@ -479,7 +479,7 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
  * whose history is read may be written to meanwhile. ERR_INVALID: too early. */
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) MUST_CHECK;
 
-/* ---- saved states (engine/local/rocksdb/kv_state.h, docs/restore.md) ---- */
+/* ---- saved states (engine/local/rocksdb/kv_folder.h, docs/restore.md) ---- */
 
 enum { ENG_STATE_OF_MAX = 256 };
 /* Saves everything under a name, which may be there already, for the sake of a part that `of`

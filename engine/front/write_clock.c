@@ -6,7 +6,7 @@
  * tie, and a later one wins. One per engine; any thread.
  *
  * That holds across a restart, too, even if the machine's clock was set back, in a store that
- * records a ceiling above all assigned timestamps with its commits (engine/local/horizon.h): the
+ * records a ceiling above all assigned timestamps with its commits (engine/local/marks.h): the
  * next run starts there. The ceiling's step is short, so that a quick restart does not put the
  * server's timestamps ahead of those that clients send.
  */

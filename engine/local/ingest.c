@@ -2,8 +2,8 @@
  * table under a new id.
  *
  * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded
- * (engine/local/rocksdb/kv.h, load_new), all or none of them. So invariants 1
- * (engine/local/horizon.h) and 4 (engine/local/marks.h) hold wherever the copy is interrupted.
+ * (engine/local/rocksdb/kv.h, load_new), all or none of them. So invariants 1 and 4
+ * (engine/local/marks.h) hold wherever the copy is interrupted.
  */
 #include "engine/local/local.h"
 #include "engine/rows/key.h"

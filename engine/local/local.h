@@ -8,7 +8,6 @@
 #include "engine/front/table.h"
 #include "engine/local/fold.h"
 #include "engine/local/guard.h"
-#include "engine/local/horizon.h"
 #include "engine/local/marks.h"
 #include "engine/local/rocksdb/kv.h"
 #include "engine/rows/key.h"

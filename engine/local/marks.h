@@ -1,12 +1,21 @@
-/* Marks say what kinds of records a bucket of a table's partitions may hold, so that reads and
+/* What the local store records beside rows: marks and horizons. Private to engine/.
+ *
+ * Marks say what kinds of records a bucket of a table's partitions may hold, so that reads and
  * writes can skip asking the store. They are kept in memory and as records in the store: [u32
- * ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket]. Private to engine/.
+ * ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket].
  *
  * Invariant 4: a mark is set in memory before any thread can see the record it stands for, and is
  *              in the store with that record or before it. A commit notes its marks while it holds
  *              one of the commit locks. The reclaimer removes a mark when it has found a bucket
  *              clean: it takes all commit locks and checks that the mark was not touched since it
  *              began.
+ *
+ * A horizon is a ceiling of timestamps, recorded in the store before any write reaches it. A
+ * restart knows the written timestamps only by this ceiling.
+ *
+ * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling
+ *              recorded there. The batch that would break it carries the next ceiling, a step
+ *              ahead, so that one batch in many pays for a record.
  */
 #pragma once
 
@@ -17,6 +26,9 @@
 
 #include "base/compiler.h"
 #include "engine/front/lock_order.h"
+#include "engine/rows/key.h"
+
+struct kv_batch;
 
 enum engi_mark {
     ENGI_MARK_COVER,     /* partition deletions and range tombstones */
@@ -82,3 +94,28 @@ static inline void engi_commit_locks_leave(struct engi_commit_locks *g) {
         engi_order_leaves(ENGI_RANK_COMMIT);
     }
 }
+
+/* ---- horizons ---- */
+
+enum engi_horizon_kind {
+    /* every timestamp, from clients too, except those that a mark for far timestamps covers */
+    ENGI_HORIZON_NEWEST,
+    ENGI_HORIZON_CLOCK,  /* timestamps that this server assigned (engine/front/write_clock.c) */
+};
+
+enum { ENGI_HORIZON_STEP = 60000000 }; /* microseconds, of ENGI_HORIZON_NEWEST */
+
+struct engi_horizon {
+    enum engi_horizon_kind kind;
+    int64_t step; /* microseconds */
+    int64_t opened; /* the ceiling found when the engine was opened; INT64_MIN: none */
+    _Atomic int64_t ceiling;
+};
+
+void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step);
+/* Adds to the batch the record that must be in the store before ts may be written, if any. The
+ * caller passes *ceiling on once the batch is in the store. */
+void engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling);
+void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling);
+/* Loads a record found when the engine is opened; false: it is not of this kind. */
+bool engi_horizon_load(struct engi_horizon *h, struct slice key);

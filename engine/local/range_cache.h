@@ -10,14 +10,15 @@
  * many misses, and so on, so that alternating writes and reads do not pay for cached ranges.
  *
  * Invariant 7: a cached range that a scan takes equals the answer of the store's iterator at that
- * moment. (a) A thread that writes or deletes a key of a partition shares the partition's guard
- * from before the store has the write until it has it, and the guard counts how often it was taken:
- * a range is valid only while the guard is in the same state as before the iterator was opened, and
- * it was free then. (b) A change of a whole table, or a switch to another store, gives the table a
- * new generation (engi_table_change_begin), and a range is valid only in its own. A fold and a
- * compaction change no value. So a writer need not find a range: it makes the range invalid, and a
- * later search frees it. Slices of a bucket that may hold deletions of ranges or partitions
- * (engine/local/marks.h) are read from the store.
+ *              moment. (a) A thread that writes or deletes a key of a partition shares the
+ *              partition's guard from before the store has the write until it has it, and the guard
+ *              counts how often it was taken: a range is valid only while the guard is in the same
+ *              state as before the iterator was opened, and it was free then. (b) A change of a
+ *              whole table, or a switch to another store, gives the table a new generation
+ *              (engi_table_change_begin), and a range is valid only in its own. A fold and a
+ *              compaction change no value. So a writer need not find a range: it makes the range
+ *              invalid, and a later search frees it. Slices of a bucket that may hold deletions of
+ *              ranges or partitions (engine/local/marks.h) are read from the store.
  *
  * A cached range never changes. A reader of it holds a reference. It may end before a scan does.
  * Then the store's iterator goes on behind the cached range, provided that no write to the

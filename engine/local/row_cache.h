@@ -10,12 +10,13 @@
  * neither use nor fill this cache; slices are in cached ranges (engine/local/range_cache.h).
  *
  * Invariant 6: an entry that can be found equals the store's answer to a get of its key at that
- * moment. (a) It is inserted only when no write to its guard took place from before the get until
- * the entry can be found, or, by a writer, when its own was the only write from before the
- * eviction. (b) A writer of a row's key in the store holds the row's guard from before it evicts
- * the entry until the store has the write. (c) A change of a whole table, or a switch to another
- * store, lies between engi_table_change_begin and engi_table_change_end, which no entry of the
- * table survives. A fold and a compaction change no value.
+ *              moment. (a) It is inserted only when no write to its guard took place from before
+ *              the get until the entry can be found, or, by a writer, when its own was the only
+ *              write from before the eviction. (b) A writer of a row's key in the store holds the
+ *              row's guard from before it evicts the entry until the store has the write. (c) A
+ *              change of a whole table, or a switch to another store, lies between
+ *              engi_table_change_begin and engi_table_change_end, which no entry of the table
+ *              survives. A fold and a compaction change no value.
  */
 #pragma once
 

@@ -14,7 +14,6 @@
 #include "engine/local/history.h"
 #include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_folder.h"
-#include "engine/local/rocksdb/kv_state.h"
 
 /* The folder of a state; there: only if it exists. */
 static int folder_of(const struct local *own, const char *name, bool there, char path[PATH_MAX], struct err *e) {

@@ -277,7 +277,7 @@ static int hand_over(struct batch *b, size_t i) {
 struct ceilings { int64_t newest, clock; };
 
 /* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
- * engine/local/horizon.h. */
+ * engine/local/marks.h. */
 static void record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
     struct local *own = b->own;
     if (newest != ENG_NO_TS) engi_horizon_record(&own->newest, b->kv, newest, &to->newest);

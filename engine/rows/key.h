@@ -5,9 +5,8 @@
  *
  * Big-endian, so that byte order is table, token, partition, and in a partition: its ballot (in
  * stores with several writers), its deletion, its static row, its range tombstones, its rows in
- * clustering order. Table 0 holds the catalogue's
- * named records, table 1 what buckets of tables may hold (engine/local/marks.h) and the horizons
- * (engine/local/horizon.h), table 3 the logs of tables with a history (engine/local/history.h).
+ * clustering order. Table 0 holds the catalogue's named records, table 1 marks and horizons
+ * (engine/local/marks.h), table 3 the logs of tables with a history (engine/local/history.h).
  */
 #pragma once
 

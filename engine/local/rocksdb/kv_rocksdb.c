@@ -5,7 +5,7 @@
  * with it: together they deadlock on the first write (7.8.3).
  *
  * The data folder has rows/ (RocksDB's folder; or rows.N, when a saved state was put back:
- * engine/local/rocksdb/kv_state.h) and tally.stamp, which names that folder and says what it must
+ * engine/local/rocksdb/kv_folder.h) and tally.stamp, which names that folder and says what it must
  * hold (engine/local/rocksdb/kv_stamp.h). The folder is checked before RocksDB opens it
  * (engine/local/rocksdb/kv_check.h). RocksDB then finds no torn end, so it runs in its strict mode.
  *
@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/local/rocksdb/kv_folder.h"
-#include "engine/local/rocksdb/kv_state.h"
 #include "engine/local/rocksdb/rocks.h"
 
 int rocks_failed(char *text, const char *what, struct err *e) {

@@ -13,7 +13,7 @@
  *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for
  *                           tables that have such keys
  *     store 6f1c…            RocksDB's IDENTITY
- *     rows rows.3            the folder of the store; without the line: rows (engine/local/rocksdb/kv_state.h)
+ *     rows rows.3            the folder of the store; without the line: rows (engine/local/rocksdb/kv_folder.h)
  *     manifest 5 1342        number, bytes
  *     log 12 88213           number, bytes on disk; a line for every log
  *     sum 1a2b3c4d           CRC-32C of the lines above, hexadecimal

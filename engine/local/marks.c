@@ -1,4 +1,4 @@
-#include "engine/local/horizon.h"
+#include "engine/local/marks.h"
 
 #include <assert.h>
 
