@@ -68,7 +68,7 @@ int engi_load_marks(struct local *own, struct err *e) MUST_CHECK;
 int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
                    const struct kv_snapshot *at, struct err *e) MUST_CHECK;
 
-/* ---- tables (table.c) ---- */
+/* ---- tables ---- */
 
 struct local_table {
     struct engi_table front;
@@ -80,9 +80,6 @@ struct local_table {
     _Atomic(struct engi_history *) history; /* every write is also recorded there; NULL: none */
     _Atomic uint64_t generation; /* [u32 of what the caches hold of it][u32 changes of the whole table under way] */
 };
-
-/* A member of struct store_ops (engine/store.h). */
-void local_table_init(void *table);
 
 /* As engi_table and engi_table_pin of the front. */
 static inline struct local_table *local_table(struct local *own, uint32_t id) {

@@ -1,7 +1,7 @@
 /* The store on RocksDB, for the files of this folder: kv_rocksdb.c opens and closes it,
  * rocks_batch.c writes, rocks_sync.c brings the log to disk, rocks_read.c reads, rocks_files.c
- * handles whole files, rocks_options.c has RocksDB's options and the functions that RocksDB calls,
- * rocks_load.c loads in bulk, kv_backup.c makes backups. */
+ * handles whole files and loads in bulk, rocks_options.c has RocksDB's options and the functions
+ * that RocksDB calls, kv_backup.c makes backups. */
 #pragma once
 
 #include <limits.h>
@@ -53,7 +53,7 @@ struct kv_snapshot {
     const rocksdb_snapshot_t *s;
 };
 
-#define ROCKS_LOADING "loading" /* the folder of bulk loads (rocks_load.c) */
+#define ROCKS_LOADING "loading" /* the folder of bulk loads */
 
 static inline const char *rocks_chars(struct slice s) { return (const char *)s.p; }
 /* Sets the error from RocksDB's text, and frees the text. */
