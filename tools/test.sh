@@ -82,23 +82,24 @@ run_job() {
 }
 
 # Jobs that do not depend on each other run jobs_at_once at a time: begin NAME COMMAND... starts one, finish waits for all and counts them
-# in order.
+# in order. Neither waits by id for a job that has ended: the shell may have forgotten it, or the system may have given the id to another process.
 jobs_at_once=2
 begun=()
+running() { jobs -rp | grep -vxF "${downloads:-none}"; } # the ids of the jobs' processes
 begin() {
     local name=$1 file
     file=$work/$(printf '%s' "$name" | tr -c 'a-z0-9\n' '-')
-    while [ "$(jobs -rp | grep -vcxF "${downloads:-none}")" -ge "$jobs_at_once" ]; do wait -n; done
+    while [ "$(running | wc -l)" -ge "$jobs_at_once" ]; do wait -n; done
     say "$name"
     rm -f "$file.count"
     run_job "$file" "$@" &
-    begun+=("$name:$file" "$!")
+    begun+=("$name:$file")
 }
 finish() {
-    local i name file p f s t cpu
-    for ((i = 0; i < ${#begun[@]}; i += 2)); do
-        name=${begun[i]%%:*} file=${begun[i]#*:}
-        wait "${begun[i + 1]}"
+    local pid job name file p f s t cpu
+    for pid in $(running); do wait "$pid"; done
+    for job in "${begun[@]}"; do
+        name=${job%%:*} file=${job#*:}
         read -r p f s t cpu <"$file.count" || { p=0 f=1 s=0 t=0 cpu=0; }
         cat "$file.told"
         count "$name" "$p" "$f" "$s" "$t" "$cpu"
