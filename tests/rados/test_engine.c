@@ -72,8 +72,9 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     pair_compare_table(p);
 }
 
-/* Gives the one record of the log a time that lies so many seconds ahead. */
-static void date_log(struct pair *p, int64_t seconds) {
+/* Gives the one record of the log a time that lies so many seconds ahead. named: it keeps the name of its server;
+ * otherwise it gets a number as earlier versions drew them. */
+static void date_log(struct pair *p, int64_t seconds, bool named) {
     struct rados *r = pair_store(p->rados);
     struct omap_write w = {0};
     struct omap_read read = {.pool = &r->pool};
@@ -88,7 +89,8 @@ static void date_log(struct pair *p, int64_t seconds) {
     assert_int_equal(pairs.n, 1);
     omap_key_number(&key, (uint64_t)(clock_wall_us(&clock_real) + seconds * 1000000), OMAP_SEQUENCE_DIGITS);
     struct slice old = pairs.items[0].key;
-    buf_put_slice(&key, slice_of(old.p + OMAP_SEQUENCE_DIGITS, old.n - OMAP_SEQUENCE_DIGITS));
+    if (named) buf_put_slice(&key, slice_of(old.p + OMAP_SEQUENCE_DIGITS, old.n - OMAP_SEQUENCE_DIGITS));
+    else omap_key_number(&key, pair_draw(p, UINT32_MAX), 6);
     omap_write_set(&w, buf_slice(&key), pairs.items[0].value);
     omap_write_remove(&w, pairs.items[0].key);
     assert_int_equal(omap_write_run(&w, &r->pool, "batches"), 0);
@@ -112,7 +114,7 @@ static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void *
     pair_leave_in_log(p, s);
     assert_int_equal(table_drop(r, pair_part(p, 0).table, &p->e), 0);
     for (int settled = 0; settled < 2; settled++) {
-        date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800);
+        date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800, true);
         assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, 0, &n, &p->e), -1);
         assert_int_equal(p->e.code, ERR_INVALID);
         err_clear(&p->e);
@@ -121,7 +123,7 @@ static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void *
     }
 }
 
-/* A death tells nothing of the batches of other servers, nor of those whose server an older version did not name. */
+/* A death tells nothing of the batches of other servers. */
 static void test_a_batch_of_a_living_server_waits_for_its_age(void **state) {
     struct pair *p = *state;
     struct rados *r = pair_store(p->other);
@@ -140,6 +142,25 @@ static void test_a_batch_of_a_living_server_waits_for_its_age(void **state) {
     pair_compare_table(p);
 }
 
+static void test_a_batch_that_an_earlier_version_logged_waits_for_its_age(void **state) {
+    struct pair *p = *state;
+    struct rados *r = pair_store(p->other);
+    struct statement s[2];
+    size_t n;
+    for (int i = 0; i < 2; i++) do
+            pair_draw_statement(p, &s[i]);
+        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
+    pair_commit(p, p->local, s, 2, true);
+    pair_leave_in_log(p, s);
+    date_log(p, 1800, false);
+    assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, BATCHLOG_AGE_S * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(n, 0);
+    date_log(p, -BATCHLOG_AGE_S - 1, false);
+    assert_int_equal(batchlog_replay(r, 0, BATCHLOG_AGE_S * 1000000ll, &n, &p->e), 0);
+    assert_int_equal(n, 1);
+    pair_compare_table(p);
+}
+
 /* The one that is told that a server has died applies the batch that it has left. */
 static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) {
     struct pair *p = *state;
@@ -150,7 +171,7 @@ static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) 
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
-    date_log(p, 1800); /* not old enough to be applied for its age */
+    date_log(p, 1800, true); /* not old enough to be applied for its age */
     eng_peer_died(p->other, pair_store(p->rados)->o.incarnation);
     while (oldest_us < INT64_MAX) { /* a hang is the failure */
         assert_int_equal(batchlog_oldest(pair_store(p->other), &oldest_us, &p->e), 0);
@@ -225,7 +246,7 @@ static void write_megabytes(struct pair *p, uint32_t number, int n) {
 static void test_a_shard_with_too_much_to_be_read_downwards_refuses_that(void **state) {
     enum { ROWS = 66 };
     struct pair *p = *state;
-    /* Neither server moves rows to pieces. */
+    /* Neither server moves rows to pieces, for their bytes or their number. */
     pair_store(p->rados)->o.split_bytes = pair_store(p->other)->o.split_bytes = (uint64_t)1 << 40;
     write_megabytes(p, 0, ROWS);
     write_megabytes(p, 1, 3);
@@ -502,9 +523,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_until_it_is_settled, setup,
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_living_server_waits_for_its_age, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_an_earlier_version_logged_waits_for_its_age, setup,
+                                        pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup,
+        cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup_large,
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_partition_is_read_downwards, setup_large, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, pair_teardown),
