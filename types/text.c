@@ -24,17 +24,23 @@ static inline uint64_t eight(const uint8_t *p) {
     return v;
 }
 
+/* The last eight bytes may overlap those before. */
+static inline bool is_ascii(struct slice v) {
+    uint64_t all = 0;
+    size_t i = 0;
+    if (v.n < 8)
+        for (; i < v.n; i++) all |= v.p[i];
+    else
+        for (all = eight(v.p + v.n - 8); i + 8 < v.n; i += 8) all |= eight(v.p + i);
+    return !(all & NOT_ASCII);
+}
+
 static bool is_utf8(struct slice v) {
-    for (size_t i = 0; i < v.n;) {
-        while (v.n - i >= 16 && !((eight(v.p + i) | eight(v.p + i + 8)) & NOT_ASCII)) i += 16;
-        if (v.n - i < 16 && v.n >= 16 && !((eight(v.p + v.n - 16) | eight(v.p + v.n - 8)) & NOT_ASCII)) break;
-        while (v.n - i >= 8 && !(eight(v.p + i) & NOT_ASCII)) i += 8;
-        if (v.n - i < 8 && v.n >= 8 && !(eight(v.p + v.n - 8) & NOT_ASCII)) break; /* the last eight bytes */
-        while (i < v.n && v.p[i] < 0x80) i++; /* fewer than eight */
-        if (i == v.n) break;
-        size_t n = utf8_sequence(v.p + i, v.n - i);
+    if (LIKELY(is_ascii(v))) return true;
+    for (size_t i = 0, n; i < v.n; i += n) {
+        while (v.n - i > 8 && !(eight(v.p + i) & NOT_ASCII)) i += 8;
+        n = utf8_sequence(v.p + i, v.n - i);
         if (n == 0) return false;
-        i += n;
     }
     return true;
 }

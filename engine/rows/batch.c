@@ -69,8 +69,10 @@ static void describe(const struct eng_row *row, struct store_change *c) {
     *c = (struct store_change){.oldest = INT64_MAX, .newest = ENG_NO_TS, .covers_below = row->covers_below};
     span(c, row->live_ts);
     span(c, row->del_ts);
+    int64_t before = ENG_NO_TS;
     for (uint32_t i = 0; i < row->n_cells; i++) {
-        span(c, row->cells[i].ts);
+        if (UNLIKELY(row->cells[i].ts != before)) span(c, row->cells[i].ts);
+        before = row->cells[i].ts;
         flags |= row->cells[i].flags;
     }
     if (row->del_ts != ENG_NO_TS) c->deletes |= STORE_DELETES_ROW;

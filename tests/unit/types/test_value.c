@@ -147,6 +147,30 @@ static void test_validate_refuses_in_the_words_of_cassandra(void **state) {
     arena_fini(&a);
 }
 
+/* Text is looked at several bytes at a time: each sequence at each place of texts of each length. */
+static void test_a_sequence_is_checked_wherever_it_stands_in_a_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        bool is_valid;
+    } sequences[] = {{"\xC3\xA9", true},      {"\xE2\x82\xAC", true},  {"\xF0\x9F\x98\x80", true}, {"\x80", false},
+                     {"\xC0\x80", false},     {"\xED\xA0\x80", false}, {"\xE2\x82", false},         {"\xFF", false},
+                     {"\xC3\xA9\xA9", false}, {"\xC3\xA9\xE2\x82\xAC", true}};
+    enum { LONGEST = 40 };
+    for (size_t k = 0; k < ARRAY_LEN(sequences); k++) {
+        size_t size = strlen(sequences[k].bytes);
+        for (size_t n = size; n <= LONGEST; n++)
+            for (size_t at = 0; at + size <= n; at++) {
+                char text[LONGEST]; /* AddressSanitizer sees what is read beside it */
+                struct err e = {0};
+                memset(text, 'a', sizeof(text));
+                memcpy(text + sizeof(text) - n + at, sequences[k].bytes, size);
+                int rc = cql_value_validate(cql_type_scalar(CQL_TEXT), slice_of(text + sizeof(text) - n, n), &e);
+                assert_int_equal(rc, sequences[k].is_valid ? 0 : -1);
+            }
+    }
+}
+
 /* Recorded from Cassandra: only elements whose width it promises stand without a length. */
 static const struct {
     const char *type, *json, *hex;
@@ -261,6 +285,7 @@ static void test_token_equals_the_partitioner(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_literal_reads_and_prints_as_cassandra),
                                        cmocka_unit_test(test_validate_refuses_in_the_words_of_cassandra),
+                                       cmocka_unit_test(test_a_sequence_is_checked_wherever_it_stands_in_a_text),
                                        cmocka_unit_test(
                                            test_a_vector_writes_lengths_before_elements_of_no_promised_width),
                                        cmocka_unit_test(test_type_names_round_trip),
