@@ -79,8 +79,6 @@ void engi_guards_fini(struct engi_guards *s);
 static inline bool engi_guard_is_free(uint64_t state) { return !(state % ENGI_GUARD_TAKEN); }
 /* Whether exactly one share of the guard exists. */
 static inline bool engi_guard_is_alone(uint64_t state) { return state % ENGI_GUARD_TAKEN == 1; }
-/* The state after all present holders have left, if no other takes the guard meanwhile. */
-static inline uint64_t engi_guard_left(uint64_t state) { return state - state % ENGI_GUARD_TAKEN; }
 
 /* ---- guards of rows, by the hash of the row's key ---- */
 

@@ -112,19 +112,6 @@ static void let_commits_pass(struct local *own) {
     engi_commit_locks_leave(&own->commit_locks);
 }
 
-/* Removes the rows that an interrupted eng_history_begin left behind. Looks for one first, because
- * even a range deletion of nothing stays in the store for a while. */
-static int clear_base(struct local *own, uint32_t history, struct err *e) {
-    struct engi_keys base;
-    engi_keys_of(&base, 0, history);
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = base.from, .upper = base.to};
-    struct kv_iter *it = kv_iter_new(own->kv, &spec, e);
-    if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, base.from, e);
-    it->ops->iter_free(it);
-    return got > 0 ? engi_table_clear(own->eng, history, e) : got;
-}
-
 /* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
 static int set_history(struct local *own, uint32_t table, struct engi_history *h) {
     struct engi_section section = engi_enter(&own->eng->epoch);
@@ -140,9 +127,16 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
     struct engi_history *h = find(own, history, true);
     if (!h) return err_nomem(e);
-    struct engi_keys log;
+    /* Removes what an interrupted call left behind. Looks for a row of the base first, because even
+     * a range deletion of nothing stays in the store for a while. */
+    struct engi_keys log, base;
     engi_keys_of(&log, ENGI_TABLE_HISTORY, history);
-    if (kv_delete_each(own->kv, log.from, log.to, e) || clear_base(own, history, e)) return -1;
+    engi_keys_of(&base, 0, history);
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = base.from, .upper = base.to};
+    struct kv_iter *it = kv_delete_each(own->kv, log.from, log.to, e) ? NULL : kv_iter_new(own->kv, &spec, e);
+    int got = it ? it->ops->iter_move(it, KV_SEEK, base.from, e) : -1;
+    if (it) it->ops->iter_free(it);
+    if (got < 0 || (got > 0 && engi_table_clear(own->eng, history, e))) return -1;
     floor_is(own, h, 0);
     if (set_history(own, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(own);

@@ -49,7 +49,7 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
 
 int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
                    const struct kv_snapshot *at, struct err *e) {
-    struct local_table *t = local_table_pin(own, table, e); /* invariant 8 */
+    struct local_table *t = (struct local_table *)engi_table_pin(own->eng, table, e); /* invariant 8 */
     if (!t) return -1;
     struct ingest in = {.table = table, .newest = ENG_NO_TS, .marks = kv_batch_new(own->kv)};
     struct engi_keys marks, rows;

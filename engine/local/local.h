@@ -81,12 +81,9 @@ struct local_table {
     _Atomic uint64_t generation; /* [u32 of what the caches hold of it][u32 changes of the whole table under way] */
 };
 
-/* As engi_table and engi_table_pin of the front. */
+/* As engi_table of the front. */
 static inline struct local_table *local_table(struct local *own, uint32_t id) {
     return (struct local_table *)engi_table(own->eng, id);
-}
-static inline struct local_table *local_table_pin(struct local *own, uint32_t id, struct err *e) {
-    return (struct local_table *)engi_table_pin(own->eng, id, e);
 }
 
 /* Whether the bucket may hold range or partition tombstones. */

@@ -139,8 +139,8 @@ static bool holds(const struct local *own, const struct look *l) {
 
 /* ---- bringing in ---- */
 
-/* Does nothing if ENGI_RANGE_DRAFTS scans are noting already, some perhaps paused: then this one reads without
- * notes. */
+/* Does nothing if ENGI_RANGE_DRAFTS scans are noting already, some perhaps paused: then this one
+ * reads without notes. */
 static void start_notes(struct range_iter *i) {
     struct draft *d = &i->draft;
     i->notes = atomic_fetch_add_explicit(&i->own->cache->drafts, 1, memory_order_relaxed) < ENGI_RANGE_DRAFTS;

@@ -80,8 +80,9 @@ static bool find_pair(struct local *own, struct local_table *t, struct store_rea
     l->statics_key = slice_of(l->key, r->n_prefix + 1);
     int has_row = engi_row_cache_find(own, t, r->key, r->arena, &l->row, &r->row.bytes);
     int has_statics = engi_row_cache_find(own, t, l->statics_key, r->arena, &l->statics, &statics);
-    if (has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(&l->row))
-        return false;
+    /* Both are of one moment if no write to the row's guard came between. */
+    bool missed = has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS;
+    if (missed || !l->row.fills || !engi_cache_look_holds(&l->row)) return false;
     r->row.cells = r->statics.cells = r->arena;
     if (!has_row) r->row.bytes.p = NULL;
     if (has_statics) r->statics.bytes = statics;

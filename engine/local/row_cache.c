@@ -72,7 +72,8 @@ bool engi_row_cache_evict_copy(struct local *own, struct local_table *t, uint64_
     if (!b) return false;
     const _Atomic uint64_t *guard = &engi_guard(&own->guards, hash)->state;
     uint64_t state = atomic_load_explicit(guard, memory_order_acquire);
-    *look = (struct engi_cache_look){.table = t, .guard = guard, .hash = hash, .state = engi_guard_left(state)};
+    *look = (struct engi_cache_look){.table = t, .guard = guard, .hash = hash};
+    look->state = state - state % ENGI_GUARD_TAKEN; /* once all present holders have left */
     if (t) look->generation = atomic_load_explicit(&t->generation, memory_order_acquire);
     struct engi_cached *row = find_row(b, hash, key);
     bool known = row && t && engi_guard_is_alone(state) && row->generation == look->generation;

@@ -39,12 +39,6 @@ int engi_row_cache_find(struct local *own, struct local_table *t, struct slice k
  * hit. */
 void engi_row_cache_fill(struct local *own, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value);
-/* Whether the row found is still the store's answer, because no write to its guard took place since
- * the look began. Then an entry of another row found meanwhile is of the same moment. */
-static inline bool engi_row_cache_still(const struct engi_cache_look *look) {
-    return look->fills && engi_cache_look_holds(look);
-}
-
 /* Evicts the row. Called by a writer that holds the row's guard, before the store has the write. */
 void engi_row_cache_evict(struct local *own, uint64_t hash, struct slice key);
 /* Evicts the row, too. Returns true if it was cached and the caller alone holds the guard. Then the

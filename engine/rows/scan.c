@@ -320,16 +320,6 @@ static int count_markers(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
-static int read_static(struct eng_scan *s, struct err *e) {
-    struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
-    if (!bytes.p) return err_nomem(e);
-    eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
-    int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
-    s->has_static = visible > 0;
-    s->static_expired = visible == 0 && s->spec.expired && s->statics.n_expired;
-    return visible < 0 ? -1 : 0;
-}
-
 /* Reads the records in front of the rows, if there may be any. Leaves the iterator at any position.
  * 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
@@ -343,7 +333,15 @@ static int read_head(struct eng_scan *s, struct err *e) {
         s->cost->tombstones += kind == ENGI_PARTITION_DELETION;
         if (kind == ENGI_PARTITION_DELETION && engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
             return -1;
-        if (kind == ENGI_STATIC && s->spec.statics && read_static(s, e)) return -1;
+        if (kind == ENGI_STATIC && s->spec.statics) {
+            struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
+            if (!bytes.p) return err_nomem(e);
+            eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
+            int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
+            if (visible < 0) return -1;
+            s->has_static = visible > 0;
+            s->static_expired = !visible && s->spec.expired && s->statics.n_expired;
+        }
         got = move(s, KV_NEXT, e);
     }
     if (got < 0) return got;
