@@ -52,7 +52,7 @@ struct eng *engi_new(const struct eng_options *o, struct err *e) {
         pthread_cond_init(&eng->stripes[i].left, NULL);
     }
     engi_epoch_init(&eng->epoch);
-    engi_tables_init(&eng->tables);
+    pthread_mutex_init(&eng->tables.lock, NULL);
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
     pthread_mutex_init(&eng->expiry_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
@@ -71,7 +71,8 @@ void eng_close(struct eng *eng) {
     engi_reclaim_fini(&eng->reclaim);
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->notice_lock);
-    engi_tables_fini(eng);
+    engi_tables_forget(eng); /* no section is open */
+    pthread_mutex_destroy(&eng->tables.lock);
     engi_epoch_fini(&eng->epoch);
     for (int i = 0; i < ENGI_STRIPES; i++) {
         pthread_mutex_destroy(&eng->stripes[i].lock);

@@ -12,8 +12,6 @@ static const int64_t gc_grace_unknown = INT64_MAX / 4;
 enum { FREED_BITS = 1 << 18 }; /* ids of one block */
 _Static_assert(UINT64_C(1) * FREED_BITS * ENGI_FREED_BLOCKS == UINT64_C(1) << 32, "every id has its bit");
 
-void engi_tables_init(struct engi_tables *all) { pthread_mutex_init(&all->lock, NULL); }
-
 /* No view that began before the table was freed is left, and no batch holds a pin. */
 static void free_table(struct engi_retired *r) {
     struct engi_table *t = (struct engi_table *)r;
@@ -192,11 +190,6 @@ void engi_tables_forget(struct eng *eng) {
         next = (struct engi_table *)t->retired.next;
         engi_retire(&eng->epoch, &t->retired);
     }
-}
-
-void engi_tables_fini(struct eng *eng) {
-    engi_tables_forget(eng);
-    pthread_mutex_destroy(&eng->tables.lock);
 }
 
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {

@@ -33,9 +33,6 @@ struct engi_table {
     _Atomic(struct engi_dropped_list *) dropped; /* NULL: none */
 };
 
-void engi_tables_init(struct engi_tables *all);
-/* Called when no section is open. */
-void engi_tables_fini(struct eng *eng);
 /* Forgets every table and every freed id, for a switch to another store. No table is pinned. */
 void engi_tables_forget(struct eng *eng);
 

@@ -228,27 +228,6 @@ static struct range *make_range(const struct range_iter *i) {
     return r;
 }
 
-/* Removes the cached ranges that fresh makes needless, and, if the partition has too many cached
- * ranges, the one inserted first. Returns true if another cached range covers all of fresh. */
-static bool is_needless(struct engi_cache *c, struct engi_cache_bucket *b, const struct range *fresh) {
-    uint32_t n = 0;
-    uint64_t hash = fresh->head.hash;
-    struct range *first = NULL;
-    for (struct range *r = next_range(b->first, hash), *next; r; r = next) {
-        next = next_range(r->head.next, hash);
-        bool same = r->state == fresh->state && r->head.generation == fresh->head.generation;
-        if (same && has(r, fresh->lo, fresh->hi)) return true;
-        if (!same || has(fresh, r->lo, r->hi)) {
-            engi_bucket_remove(c, b, &r->head);
-            continue;
-        }
-        n++;
-        first = r;
-    }
-    if (n >= ENGI_RANGES_OF_PARTITION) engi_bucket_remove(c, b, &first->head);
-    return false;
-}
-
 /* Makes the notes a cached range, if they are still valid. */
 static void keep_range(struct range_iter *i) {
     struct local *own = i->own;
@@ -261,8 +240,23 @@ static void keep_range(struct range_iter *i) {
     struct range *r = make_range(i);
     if (!r) return;
     struct engi_cache_bucket *b = engi_cache_bucket(c, l->at.hash);
+    struct range *first = NULL;
+    uint32_t n = 0;
     engi_bucket_lock(b);
-    if (holds(own, l) && !is_needless(c, b, r)) {
+    bool keeps = holds(own, l);
+    /* Removes the ranges that the new one makes needless, and, if the partition has too many, the one
+     * inserted first. */
+    for (struct range *x = keeps ? next_range(b->first, l->at.hash) : NULL, *next; x && keeps; x = next) {
+        next = next_range(x->head.next, l->at.hash);
+        bool same = x->state == r->state && x->head.generation == r->head.generation;
+        keeps = !same || !has(x, r->lo, r->hi); /* otherwise another one covers all of the new one */
+        bool needless = keeps && (!same || has(r, x->lo, x->hi));
+        if (needless) engi_bucket_remove(c, b, &x->head);
+        else first = x;
+        n += !needless;
+    }
+    if (keeps) {
+        if (n >= ENGI_RANGES_OF_PARTITION) engi_bucket_remove(c, b, &first->head);
         engi_bucket_insert(c, b, &r->head);
         engi_cache_set_need(c, l->begin, ENGI_NEED_SAME);
     } else {
@@ -301,17 +295,6 @@ static struct slice key_at(const struct range *r, uint32_t at) {
     return row_key(row_at(r, at));
 }
 
-/* The index of the first key not below this one; n: there is none. */
-static uint32_t find_key(const struct range *r, struct slice key) {
-    uint32_t from = 0, to = r->n;
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        if (slice_cmp(key_at(r, mid), key) < 0) from = mid + 1;
-        else to = mid;
-    }
-    return from;
-}
-
 static int past_high(struct range_iter *i) {
     i->at = i->range->n;
     return i->has_high ? 0 : OUTSIDE;
@@ -330,7 +313,12 @@ static inline int move_in_range(struct range_iter *i, enum kv_move move, struct 
      * the processor's cache. */
     int c = move == KV_SEEK ? slice_cmp(key, r->lo) : 1;
     if (c < 0) return OUTSIDE;
-    uint32_t at = c ? find_key(r, key) : 0;
+    uint32_t at = 0, to = c ? r->n : 0; /* at: to the first key not below this one; n: there is none */
+    while (at < to) {
+        uint32_t mid = at + (to - at) / 2;
+        if (slice_cmp(key_at(r, mid), key) < 0) at = mid + 1;
+        else to = mid;
+    }
     if (move == KV_SEEK) return at < r->n ? stand(i, at) : past_high(i);
     /* A slice excludes its end, so a key exactly there is not returned even if the cached range
      * does not have it. */

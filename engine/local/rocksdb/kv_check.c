@@ -193,29 +193,25 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
 
 /* ---- the whole ---- */
 
-/* Checks a folder without CURRENT: it is new, or it has lost the file. */
-static int check_absent(const struct check *c, const struct kv_stamp *found, struct err *e) {
-    if (c->stamp)
-        return err_set(e, ERR_CONFIG,
-                       "%s holds no store (its file CURRENT is missing), but there was one. Restore the data folder "
-                       "from a copy; to begin "
-                       "with an empty store, remove the whole data folder",
-                       c->folder);
-    for (uint32_t i = 0; i < found->n_logs; i++)
-        if (found->logs[i].bytes)
-            return err_set(e, ERR_CONFIG,
-                           "%s/CURRENT is missing, but there are logs of a store. Restore the data folder from a copy",
-                           c->folder);
-    return 0;
-}
-
 int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) {
     struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
     struct kv_stamp found;
     char path[PATH_MAX];
     uint64_t log_number = 0;
     if (kv_stamp_take(folder, &found, e)) return -1;
-    if (!found.manifest) return check_absent(&c, &found, e);
+    uint64_t bytes = 0; /* of logs; a folder without CURRENT is new, or has lost the file */
+    for (uint32_t i = 0; i < found.n_logs; i++) bytes += found.logs[i].bytes;
+    if (!found.manifest && stamp)
+        return err_set(e, ERR_CONFIG,
+                       "%s holds no store (its file CURRENT is missing), but there was one. Restore the data folder "
+                       "from a copy; to begin with an empty store, remove the whole data folder",
+                       folder);
+    if (!found.manifest)
+        return bytes ? err_set(e, ERR_CONFIG,
+                               "%s/CURRENT is missing, but there are logs of a store. Restore the data folder from a "
+                               "copy",
+                               folder)
+                     : 0;
     if (stamp && strcmp(stamp->store, found.store))
         return err_set(e, ERR_CONFIG,
                        "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a "

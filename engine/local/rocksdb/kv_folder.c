@@ -106,17 +106,6 @@ int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e)
     return kv_path(path, folder, note_name, e) || kv_read_text(path, of, size, e) < 0 ? -1 : 0;
 }
 
-static int copy_file(const char *from, const char *to, struct err *e) {
-    int in = open(from, O_RDONLY | O_CLOEXEC),
-        out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    ssize_t n = out < 0 ? -1 : 1;
-    while (n > 0) n = copy_file_range(in, NULL, out, NULL, 1 << 30, 0);
-    int rc = n == 0 && !fsync(out) ? 0 : kv_cannot("copy to", to, e);
-    if (in >= 0) close(in);
-    if (out >= 0) close(out);
-    return rc;
-}
-
 struct stage {
     const char *from, *to;
 };
@@ -129,7 +118,14 @@ static int stage_one(void *arg, const char *name, struct err *e) {
     size_t n = strlen(name);
     if (kv_path(source, s->from, name, e) || kv_path(target, s->to, name, e)) return -1;
     if (n > 4 && !strcmp(name + n - 4, ".sst")) return link(source, target) ? kv_cannot("link", target, e) : 0;
-    return copy_file(source, target, e);
+    int in = open(source, O_RDONLY | O_CLOEXEC),
+        out = in < 0 ? -1 : open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ssize_t left = out < 0 ? -1 : 1;
+    while (left > 0) left = copy_file_range(in, NULL, out, NULL, 1 << 30, 0);
+    int rc = left == 0 && !fsync(out) ? 0 : kv_cannot("copy to", target, e);
+    if (in >= 0) close(in);
+    if (out >= 0) close(out);
+    return rc;
 }
 
 int kv_state_stage(const char *data_dir, const char *from, char rows[32], struct err *e) {

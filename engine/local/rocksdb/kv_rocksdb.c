@@ -198,22 +198,18 @@ static int open_in_folder(struct kv *kv, struct err *e) {
     return open_store(kv, e) ? -1 : rocks_write_stamp(kv, e);
 }
 
-/* A thread that waits for writing goes before new readers. Otherwise a stream of writes to the
- * store would keep the flush of the log waiting. */
-static void init_lock(pthread_rwlock_t *lock) {
-    pthread_rwlockattr_t a;
-    pthread_rwlockattr_init(&a);
-    pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(lock, &a);
-    pthread_rwlockattr_destroy(&a);
-}
-
 static struct kv *rocks_new(const struct kv_options *o, struct err *e) {
     struct kv *kv = calloc(1, sizeof(*kv));
     if (!kv) return err_nomem(e), NULL;
     kv->o = *o;
     kv->log_fd = -1;
-    init_lock(&kv->log_lock);
+    /* A thread that waits for writing goes before new readers. Otherwise a stream of writes to the
+     * store would keep the flush of the log waiting. */
+    pthread_rwlockattr_t a;
+    pthread_rwlockattr_init(&a);
+    pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&kv->log_lock, &a);
+    pthread_rwlockattr_destroy(&a);
     kv->read[ENG_TIER_CACHE] = rocks_read_options(ENG_TIER_CACHE);
     kv->read[ENG_TIER_ANY] = rocks_read_options(ENG_TIER_ANY);
     for (int patience = 0; patience < 2; patience++) {

@@ -34,20 +34,14 @@ int kv_delete_each(struct kv *kv, struct slice from, struct slice to, struct err
     return got;
 }
 
-static int delete_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
-    struct kv_batch *b = kv_batch_new(kv);
-    if (!b) return err_nomem(e);
-    kv_batch_delete_range(b, from, to);
-    int rc = kv_write_patiently(kv, b, e);
-    kv_batch_free(b);
-    return rc;
-}
-
 int kv_drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     char *text = NULL;
     rocksdb_delete_file_in_range(kv->db, rocks_chars(from), from.n, rocks_chars(to), to.n, &text);
     if (text) return rocks_failed(text, "the files of a table cannot be deleted", e);
-    int rc = rocks_begins_short(kv, from) ? delete_range(kv, from, to, e) : kv_delete_each(kv, from, to, e);
+    struct kv_batch *b = rocks_begins_short(kv, from) ? kv_batch_new(kv) : NULL;
+    if (b) kv_batch_delete_range(b, from, to);
+    int rc = b ? kv_write_patiently(kv, b, e) : kv_delete_each(kv, from, to, e);
+    if (b) kv_batch_free(b);
     if (rc == 0) kv_trim_add(&kv->trim, from, to);
     return rc;
 }
