@@ -24,8 +24,6 @@ struct kv_log_record {
     uint64_t at, end;     /* where it is in the file */
     uint64_t first, last; /* sequences; of logs only */
     uint64_t synced;      /* the sequence in its note; 0: it has no note */
-    /* in logs: length of the longest key with which a range delete begins; 0: there is none */
-    uint64_t range_from;
     struct slice bytes;   /* until the next call */
 };
 
