@@ -85,20 +85,6 @@ static struct eng_batch *batch_new(struct store *s) {
 
 static void batch_free(struct eng_batch *b) { free(b); }
 
-/* Adds the condition that the partition's ballot is as read, and the next one. */
-static int add_condition(struct kv_batch *kv, struct slice prefix, uint64_t ballot, struct buf *key) {
-    uint8_t now[8], next[8];
-    store_u64(now, ballot);
-    store_u64(next, ballot + 1);
-    struct slice seen = slice_of(now, sizeof(now));
-    key->n = 0;
-    buf_put_slice(key, prefix);
-    buf_u8(key, ENGI_BALLOT);
-    if (buf_failed(key) || kv_batch_expect(kv, buf_slice(key), ballot ? &seen : NULL)) return -1;
-    kv_batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
-    return 0;
-}
-
 static struct slice prefix_of(const struct eng_batch *b, size_t i) {
     struct slice key = engi_change_key(b, &b->changes[i]);
     return slice_of(key.p, engi_prefix_len(key));
@@ -122,8 +108,17 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
         if (c->is_range) kv_batch_put(kv, key, value);
         else kv_batch_merge(kv, key, value);
         if (!c->conditional || has_condition(b, i)) continue;
+        /* The condition that the partition's ballot is as read, and the next one. */
+        uint8_t now[8], next[8];
+        struct slice seen = slice_of(now, sizeof(now));
         *conditional = true;
-        rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->value);
+        store_u64(now, c->ballot);
+        store_u64(next, c->ballot + 1);
+        b->value.n = 0;
+        buf_put_slice(&b->value, prefix_of(b, i));
+        buf_u8(&b->value, ENGI_BALLOT);
+        rc = buf_failed(&b->value) ? -1 : kv_batch_expect(kv, buf_slice(&b->value), c->ballot ? &seen : NULL);
+        if (!rc) kv_batch_put(kv, buf_slice(&b->value), slice_of(next, sizeof(next)));
     }
     return rc;
 }
