@@ -128,44 +128,40 @@ static int run(struct step *s, struct err *e) {
     return s->more;
 }
 
-static int step_locked(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
+int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
+    struct engi_table *t = engi_table_pin(own->eng, load_u32(prefix.p), e); /* invariant 8 */
+    if (!t) return -1;
+    if (!engi_partition_fragment(&own->guards, prefix, tier == ENG_TIER_ANY)) {
+        engi_table_unpin(own->eng, t);
+        return ENG_INCOMPLETE;
+    }
     struct step *s = calloc(1, sizeof(*s));
     struct buf upper;
-    if (!s) return err_nomem(e);
-    s->own = own;
-    s->prefix = prefix;
-    arena_init(&s->arena, 4096, 0);
-    engi_tombs_init(&s->tombs, &s->arena);
-    buf_init(&s->key, 0);
-    buf_init(&s->value, 0);
     buf_init(&upper, 0);
     buf_put_slice(&upper, prefix);
     buf_u8(&upper, ENGI_PAST);
-    s->batch = kv_batch_new(own->kv);
-    int rc = s->batch && !buf_failed(&upper) ? 0 : err_nomem(e);
     /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
      * of a history can have some, and it is fragmented in the blocking tier. */
     struct kv_iter_spec spec = {
         .tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = buf_slice(&upper)};
-    if (!rc) rc = (s->it = kv_iter_new(own->kv, &spec, e)) ? run(s, e) : -1;
-    if (s->it) s->it->ops->iter_free(s->it);
-    if (s->batch) kv_batch_free(s->batch);
-    buf_fini(&upper);
-    buf_fini(&s->value);
-    buf_fini(&s->key);
-    arena_fini(&s->arena);
-    free(s);
-    return rc;
-}
-
-int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) {
-    struct engi_table *t = engi_table_pin(own->eng, load_u32(prefix.p), e); /* invariant 8 */
-    if (!t) return -1;
-    int rc = ENG_INCOMPLETE;
-    if (engi_partition_fragment(&own->guards, prefix, tier == ENG_TIER_ANY)) {
-        rc = step_locked(own, tier, prefix, e);
-        engi_partition_end_fragment(&own->guards, prefix);
+    int rc = s && !buf_failed(&upper) ? 0 : err_nomem(e);
+    if (!rc) {
+        *s = (struct step){.own = own, .prefix = prefix, .batch = kv_batch_new(own->kv)};
+        arena_init(&s->arena, 4096, 0);
+        engi_tombs_init(&s->tombs, &s->arena);
+        buf_init(&s->key, 0);
+        buf_init(&s->value, 0);
+        s->it = s->batch ? kv_iter_new(own->kv, &spec, e) : NULL;
+        rc = s->it ? run(s, e) : s->batch ? -1 : err_nomem(e);
+        if (s->it) s->it->ops->iter_free(s->it);
+        if (s->batch) kv_batch_free(s->batch);
+        buf_fini(&s->value);
+        buf_fini(&s->key);
+        arena_fini(&s->arena);
     }
+    free(s);
+    buf_fini(&upper);
+    engi_partition_end_fragment(&own->guards, prefix);
     engi_table_unpin(own->eng, t);
     return rc;
 }

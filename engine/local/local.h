@@ -40,7 +40,7 @@ struct local {
     pthread_mutex_t named_lock; /* held while named records are written: invariant 11 */
 };
 
-/* Members of struct store_ops (engine/store.h), by file: read.c, write.c. */
+/* Members of struct store_ops (engine/store.h), by file: read.c, write.c, reclaim.c. */
 int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                   struct err *e) MUST_CHECK;
 struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const struct store_range *range,
@@ -52,6 +52,8 @@ void engi_write_batch_free(struct eng_batch *b);
 int engi_write_batch_add(struct eng_batch *b, struct err *e) MUST_CHECK;
 void engi_write_batch_done(struct eng_batch *b);
 int engi_write_commit(struct eng_batch *b, bool patience, struct err *e) MUST_CHECK;
+int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e) MUST_CHECK;
+void local_reclaimed(struct store *s);
 extern const struct store_ops local_store_ops;
 
 static inline struct local *local_of(const struct store *s) { return s->own; }

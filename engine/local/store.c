@@ -8,7 +8,6 @@
 #include "engine/local/cache.h"
 #include "engine/local/history.h"
 #include "engine/local/local.h"
-#include "engine/local/reclaim.h"
 #include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/key.h"
 

@@ -352,27 +352,20 @@ static int read_head(struct eng_scan *s, struct err *e) {
     return rc ? rc : got;
 }
 
-/* Moves to a key of the next partition, which gives the partition's prefix, when the head must be
- * read. 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
-static int seek_partition(struct eng_scan *s, struct err *e) {
+/* AT_SEEK: moves to the next partition that has any key. The key gives its prefix, where its head must
+ * be read. */
+static int enter_partition(struct eng_scan *s, struct err *e) {
     const struct eng_part *part = s->spec.part;
+    int got = 1;
     s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
     if (part && !s->spec.resume_skip && !s->spec.statics && !may_be_deleted(s, part->token)) {
         buf_put_slice(&s->prefix, buf_slice(&s->lower));
-        return 1;
+    } else if ((got = s->on_key ? 1 : move(s, KV_SEEK, e)) > 0) {
+        size_t n = engi_prefix_len(s->it->key);
+        s->prefix.n = 0;
+        buf_put(&s->prefix, s->it->key.p, n);
+        if (!n) got = err_set(e, ERR_SERVER, "a stored key is damaged");
     }
-    int got = s->on_key ? 1 : move(s, KV_SEEK, e);
-    if (got <= 0) return got;
-    size_t n = engi_prefix_len(s->it->key);
-    if (!n) return err_set(e, ERR_SERVER, "a stored key is damaged");
-    s->prefix.n = 0;
-    buf_put(&s->prefix, s->it->key.p, n);
-    return 1;
-}
-
-/* AT_SEEK: moves to the next partition that has any key. */
-static int enter_partition(struct eng_scan *s, struct err *e) {
-    int got = seek_partition(s, e);
     if (got <= 0) {
         s->state = AT_END;
         return got;
