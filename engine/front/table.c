@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/front/lock_order.h"
-#include "engine/rows/dropped.h"
+#include "engine/rows/purge.h"
 
 /* Until the catalogue has told, nothing is dropped. */
 static const int64_t gc_grace_unknown = INT64_MAX / 4;

@@ -244,8 +244,8 @@ static void keep_range(struct range_iter *i) {
     uint32_t n = 0;
     engi_bucket_lock(b);
     bool keeps = holds(own, l);
-    /* Removes the ranges that the new one makes needless, and, if the partition has too many, the one
-     * inserted first. */
+    /* Removes the ranges that the new one makes needless, and, if the partition has too many, the
+     * one inserted first. */
     for (struct range *x = keeps ? next_range(b->first, l->at.hash) : NULL, *next; x && keeps; x = next) {
         next = next_range(x->head.next, l->at.hash);
         bool same = x->state == r->state && x->head.generation == r->head.generation;

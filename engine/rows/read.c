@@ -1,5 +1,5 @@
 /* Reads of one row, alone or with its partition's static row. */
-#include "engine/rows/dropped.h"
+#include "engine/rows/purge.h"
 #include "engine/rows/key.h"
 #include "engine/rows/walk.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/hot.h"
 #include "base/murmur3.h"
-#include "engine/rows/dropped.h"
+#include "engine/rows/purge.h"
 #include "engine/rows/key.h"
 #include "engine/rows/row_codec.h"
 #include "engine/rows/tombstone.h"
@@ -281,27 +281,6 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
     return got < 0 ? got : 1;
 }
 
-/* Adds the fragments in the slices, up to the bound. */
-static int add_fragments(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
-    uint32_t room = ENG_MARKERS_MAX;
-    struct engi_tomb piece;
-    for (uint32_t i = 0; i < s->n_slices; i++) {
-        const struct engi_interval *slice = &s->slices[i];
-        s->seek.n = 0;
-        engi_key_fragment_after(&s->seek, buf_slice(&s->prefix), slice->from);
-        int got = move(s, KV_SEEK, e);
-        for (; got > 0 && room && engi_on_fragment(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
-            if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
-            if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
-            if (piece.ts > to->partition_ts && engi_tombs_add(to, &piece, e)) return -1;
-            room--;
-        }
-        if (got < 0) return got;
-    }
-    s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
-    return 0;
-}
-
 /* Counts the deletions of the partition and of ranges in the slices. Loose tombstones and fragments
  * are split together, so that their count does not depend on how many are loose. Leaves the
  * iterator at any position. */
@@ -312,8 +291,23 @@ static int count_markers(struct eng_scan *s, struct err *e) {
         all.partition_ts = s->tombs.partition_ts;
         for (uint32_t i = 0; i < s->tombs.n; i++)
             if (engi_tombs_add(&all, &s->tombs.tombs[i], e)) return -1;
-        int rc = add_fragments(s, &all, e);
-        if (rc || engi_tombs_fragment(&all, e)) return rc ? rc : -1;
+        uint32_t room = ENG_MARKERS_MAX;
+        for (uint32_t i = 0; i < s->n_slices; i++) {
+            const struct engi_interval *slice = &s->slices[i];
+            struct engi_tomb piece;
+            s->seek.n = 0;
+            engi_key_fragment_after(&s->seek, buf_slice(&s->prefix), slice->from);
+            int got = move(s, KV_SEEK, e);
+            for (; got > 0 && room && engi_on_fragment(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
+                if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
+                if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
+                if (piece.ts > all.partition_ts && engi_tombs_add(&all, &piece, e)) return -1;
+                room--;
+            }
+            if (got < 0) return got;
+        }
+        s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
+        if (engi_tombs_fragment(&all, e)) return -1;
     }
     uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
     s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
@@ -352,8 +346,8 @@ static int read_head(struct eng_scan *s, struct err *e) {
     return rc ? rc : got;
 }
 
-/* AT_SEEK: moves to the next partition that has any key. The key gives its prefix, where its head must
- * be read. */
+/* AT_SEEK: moves to the next partition that has any key. The key gives its prefix, where its head
+ * must be read. */
 static int enter_partition(struct eng_scan *s, struct err *e) {
     const struct eng_part *part = s->spec.part;
     int got = 1;

@@ -107,17 +107,6 @@ static int walk_ranges(struct walk *w, int got, struct err *e) {
     return got;
 }
 
-/* Reads everything that may cover the row, and then the row. */
-static int walk_to_row(struct walk *w, struct err *e) {
-    struct store_read *r = w->r;
-    int got = walk_head(w, e);
-    if (r->key.p[w->prefix.n] == ENGI_ROW) got = walk_ranges(w, got, e);
-    if (got <= 0) return got;
-    if (slice_cmp(w->it->key, r->key) < 0) got = w->it->ops->iter_move(w->it, KV_SEEK, r->key, e);
-    if (got <= 0 || !slice_eq(w->it->key, r->key)) return got < 0 ? got : 0;
-    return engi_value_copy(w->it->value, r->arena, &r->row, e);
-}
-
 void engi_read_begin(struct store_read *r) {
     r->row = r->statics = (struct store_value){.cells = NULL};
     r->partition_ts = r->covered_ts = ENG_NO_TS;
@@ -129,7 +118,10 @@ int engi_walk(struct kv_iter *it, enum eng_tier tier, struct store_read *r, stru
     size_t n = r->n_prefix;
     struct walk w = {.it = it, .tier = tier, .r = r, .prefix = slice_of(r->key.p, n), .ck = engi_rest(r->key, n)};
     buf_init(&w.seek, 0);
-    int rc = walk_to_row(&w, e);
+    int got = walk_head(&w, e);
+    if (r->key.p[n] == ENGI_ROW) got = walk_ranges(&w, got, e);
     buf_fini(&w.seek);
-    return rc;
+    if (got > 0 && slice_cmp(it->key, r->key) < 0) got = it->ops->iter_move(it, KV_SEEK, r->key, e);
+    if (got <= 0 || !slice_eq(it->key, r->key)) return got < 0 ? got : 0;
+    return engi_value_copy(it->value, r->arena, &r->row, e);
 }

@@ -166,17 +166,6 @@ static int replay(struct kv *kv, struct err *e) {
 
 /* ---- opening ---- */
 
-static int open_in_memory(struct kv *kv, struct err *e) {
-    kv->memory = rocksdb_create_mem_env();
-    snprintf(kv->rows, sizeof(kv->rows), "/rows");
-    rocks_set_options(kv);
-    rocksdb_options_set_env(kv->options, kv->memory);
-    rocksdb_options_set_create_if_missing(kv->options, 1);
-    for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(kv->write[patience], 1);
-    rocks_count_nothing();
-    return open_store(kv, e);
-}
-
 static int open_in_folder(struct kv *kv, struct err *e) {
     const char *folder = kv->o.data_dir;
     char loading[PATH_MAX];
@@ -222,7 +211,16 @@ static struct kv *rocks_new(const struct kv_options *o, struct err *e) {
 struct kv *kv_open(const struct kv_options *o, struct err *e) {
     struct kv *kv = rocks_new(o, e);
     if (!kv) return NULL;
-    if (!(o->data_dir ? open_in_folder(kv, e) : open_in_memory(kv, e))) return kv;
+    if (!o->data_dir) {
+        kv->memory = rocksdb_create_mem_env();
+        snprintf(kv->rows, sizeof(kv->rows), "/rows");
+        rocks_set_options(kv);
+        rocksdb_options_set_env(kv->options, kv->memory);
+        rocksdb_options_set_create_if_missing(kv->options, 1);
+        for (int patience = 0; patience < 2; patience++) rocksdb_writeoptions_disable_WAL(kv->write[patience], 1);
+        rocks_count_nothing();
+    }
+    if (!(o->data_dir ? open_in_folder(kv, e) : open_store(kv, e))) return kv;
     kv_close(kv);
     return NULL;
 }
