@@ -30,5 +30,7 @@ def cluster_in(folder, *flags):
     """A cluster in the folder; one OSD in memory unless the flags say otherwise."""
     programs.ceph()
     ceph_do("start", folder, *flags)
-    yield folder
-    ceph_do("wipe", folder)
+    try:
+        yield folder
+    finally:
+        ceph_do("wipe", folder)
