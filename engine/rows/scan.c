@@ -252,10 +252,17 @@ static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
 
+/* Whether some slice may have rows in the range. */
+static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
+    if (!s->n_slices) return false;
+    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
+    return (range->no_end || slice_cmp(range->to, first->from) > 0) &&
+           (last->no_end || slice_cmp(range->from, last->to) < 0);
+}
+
 /* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the
  * slices. The older ones are skipped together. 1: all, 0: there are more than a scan handles. */
 static int read_all_loose(struct eng_scan *s, struct err *e) {
-    const struct engi_interval *first = &s->slices[0], *last = first + s->n_slices - (s->n_slices > 0);
     size_t bytes = 0;
     int got = s->on_key;
     for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
@@ -266,17 +273,12 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
         if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
         s->cost->tombstones++;
         if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
-        if (tomb.ts <= s->tombs.partition_ts && key_rest(s).p[0] == ENGI_LOOSE) {
-            s->seek.n = 0;
-            engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
-            got = move(s, KV_SEEK, e);
-            continue;
-        }
-        bool wanted = tomb.ts > s->tombs.partition_ts && s->n_slices &&
-                      (tomb.range.no_end || slice_cmp(tomb.range.to, first->from) > 0) &&
-                      (last->no_end || slice_cmp(tomb.range.from, last->to) < 0);
-        if (wanted && engi_tombs_add(&s->tombs, &tomb, e)) return -1;
-        got = move(s, KV_NEXT, e);
+        bool newer = tomb.ts > s->tombs.partition_ts;
+        if (newer && is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e)) return -1;
+        enum kv_move how = newer || key_rest(s).p[0] != ENGI_LOOSE ? KV_NEXT : KV_SEEK;
+        s->seek.n = 0;
+        if (how == KV_SEEK) engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
+        got = move(s, how, e);
     }
     return got < 0 ? got : 1;
 }
@@ -401,6 +403,22 @@ static const struct engi_interval *current_slice(const struct eng_scan *s) {
     return &s->slices[s->spec.reverse ? s->n_slices - 1 - s->slice : s->slice];
 }
 
+/* The position before the first row of the slice in scan order, as a key to seek. */
+static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *slice) {
+    struct slice resume = s->spec.resume_ck;
+    seek_kind(s, ENGI_ROW);
+    if (!s->spec.reverse) {
+        bool beyond = s->resuming && slice_cmp(resume, slice->from) >= 0;
+        buf_put_slice(&s->seek, beyond ? resume : slice->from);
+        if (beyond) buf_u8(&s->seek, 0); /* the next possible key */
+        return KV_SEEK;
+    }
+    bool beyond = s->resuming && (slice->no_end || slice_cmp(resume, slice->to) < 0);
+    if (!beyond && slice->no_end) seek_kind(s, ENGI_PAST);
+    else buf_put_slice(&s->seek, beyond ? resume : slice->to);
+    return KV_SEEK_BACK;
+}
+
 static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
 
 /* Whether the iterator stands on a row of the slice; in reverse it may stand on the slice's
@@ -419,15 +437,7 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
         return 0;
     }
     const struct engi_interval *slice = current_slice(s);
-    struct slice resume = s->spec.resume_ck;
-    bool beyond = s->resuming && (s->spec.reverse ? slice->no_end || slice_cmp(resume, slice->to) < 0
-                                                  : slice_cmp(resume, slice->from) >= 0);
-    enum kv_move how = s->spec.reverse ? KV_SEEK_BACK : KV_SEEK;
-    /* Seeks the position before the first row of the slice in scan order. */
-    seek_kind(s, s->spec.reverse && !beyond && slice->no_end ? ENGI_PAST : ENGI_ROW);
-    if (beyond) buf_put_slice(&s->seek, resume);
-    else if (!s->spec.reverse || !slice->no_end) buf_put_slice(&s->seek, s->spec.reverse ? slice->to : slice->from);
-    if (beyond && !s->spec.reverse) buf_u8(&s->seek, 0); /* the next possible key */
+    enum kv_move how = slice_start(s, slice);
     /* Forward, the previous slice or the head may have ended on this very row. */
     bool there = how == KV_SEEK && s->on_key && in_partition(s) && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
     int got = there ? 1 : move(s, how, e);
