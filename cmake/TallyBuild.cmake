@@ -20,10 +20,12 @@ elseif(EXISTS "${heads}")
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${heads})
 endif()
 add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
-                    -Wno-missing-field-initializers -fno-common -fstack-protector-strong)
+                    -Wno-missing-field-initializers -fno-common)
 if(TALLY_SANITIZE)
   add_compile_options(-fsanitize=${TALLY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TALLY_SANITIZE})
+else()
+  add_compile_options(-fstack-protector-strong) # AddressSanitizer finds what this does, and more
 endif()
 if(TALLY_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   set(TALLY_COUNT_STEPS -fsanitize-coverage=trace-pc) # base/steps.h: tests of cost count the libraries' basic blocks

@@ -180,7 +180,7 @@ static void write_large(struct pair *p) {
         struct eng_batch *b = eng_batch_new(pair_engine(p, k));
         uint64_t seq;
         for (int i = 0; i < ROWS; i++) {
-            char ck[8];
+            char ck[16];
             struct eng_row row;
             snprintf(ck, sizeof(ck), "%04d", i);
             eng_row_init(&row, ENG_ROW, slice_str(ck));
