@@ -85,11 +85,15 @@ run_job() {
 # in order. Neither waits by id for a job that has ended: the shell may have forgotten it, or the system may have given the id to another process.
 jobs_at_once=2
 begun=()
-running() { jobs -rp | grep -vxF "${downloads:-none}"; } # the ids of the jobs' processes
+running=() # the ids of the jobs' processes
+find_running() {
+    jobs -rp >"$work/running" # in a pipeline or a subshell of one the shell may list none
+    mapfile -t running < <(grep -vxF "${downloads:-none}" "$work/running")
+}
 begin() {
     local name=$1 file
     file=$work/$(printf '%s' "$name" | tr -c 'a-z0-9\n' '-')
-    while [ "$(running | wc -l)" -ge "$jobs_at_once" ]; do wait -n; done
+    while find_running && [ ${#running[@]} -ge "$jobs_at_once" ]; do wait -n; done
     say "$name"
     rm -f "$file.count"
     run_job "$file" "$@" &
@@ -97,7 +101,8 @@ begin() {
 }
 finish() {
     local pid job name file p f s t cpu
-    for pid in $(running); do wait "$pid"; done
+    find_running
+    for pid in "${running[@]}"; do wait "$pid"; done
     for job in "${begun[@]}"; do
         name=${job%%:*} file=${job#*:}
         read -r p f s t cpu <"$file.count" || { p=0 f=1 s=0 t=0 cpu=0; }

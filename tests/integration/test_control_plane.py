@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 
 import stores
 from aws_api import ACCOUNT, REGION, Api, compare_with_model, key_flags, refused
+from control import release_all
 from file_faults import FaultyServer, build_library
 from ports import free_port
 from tally_server import HANG, ROOT, Server, await_active, create_keyspace, eventually
@@ -185,35 +186,33 @@ def test_a_disk_that_fails_is_an_error_of_the_server(tmp_path):
 
 def test_a_keyspace_is_there_when_it_can_be_used(tmp_path):
     """As Terraform waits: for GetKeyspace to find it, and with the deletion for what is under way in it."""
-    api = Api(tmp_path, "--ddl-delay", "none", "--ddl-rules", "CREATE KEYSPACE * = 300; CREATE TABLE * = 300; DROP TABLE * = 300")
+    api = Api(tmp_path, "--control", "on", "--ddl-delay", "none", "--ddl-rules", "CREATE KEYSPACE * = held; CREATE TABLE * = held; DROP TABLE * = held")
     c = api.client()
-    c.create_keyspace(keyspaceName="late")
-    refused(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", 404, "does not exist")
-    assert "late" not in [k["keyspaceName"] for k in c.list_keyspaces()["keyspaces"]]
-    refused(lambda: c.create_keyspace(keyspaceName="late"), "ConflictException", 409)
 
-    def until(call, error, words):
-        """How often it was refused so before it went through."""
-        refusals = []
+    def is_deleted():
+        try:
+            c.delete_keyspace(keyspaceName="late")
+            return True
+        except ClientError as e:
+            assert e.response["Error"]["Code"] == "ConflictException" and busy in e.response["Error"]["Message"], e
 
-        def is_through():
-            try:
-                call()
-                return True
-            except ClientError as e:
-                assert e.response["Error"]["Code"] == error and words in e.response["Error"]["Message"], e
-                refusals.append(e)
-
-        eventually(is_through, words)
-        return len(refusals)
-
-    assert until(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", "does not exist")
-    c.create_table(keyspaceName="late", tableName="t", schemaDefinition=PLAIN)
-    busy = "a table under it is currently being created or deleted"
-    refused(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", 409, busy)
-    await_status(c, "late", "t")
-    c.delete_table(keyspaceName="late", tableName="t")
-    assert until(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", busy)
+    with api.server.cluster() as cluster:
+        session = cluster.connect()
+        c.create_keyspace(keyspaceName="late")
+        refused(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", 404, "does not exist")
+        assert "late" not in [k["keyspaceName"] for k in c.list_keyspaces()["keyspaces"]]
+        refused(lambda: c.create_keyspace(keyspaceName="late"), "ConflictException", 409)
+        release_all(session)
+        await_keyspace(c, "late")
+        c.create_table(keyspaceName="late", tableName="t", schemaDefinition=PLAIN)
+        busy = "a table under it is currently being created or deleted"
+        refused(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", 409, busy)
+        release_all(session)
+        await_status(c, "late", "t")
+        c.delete_table(keyspaceName="late", tableName="t")
+        refused(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", 409, busy)
+        release_all(session)
+        eventually(is_deleted, busy)
     api.server.stop()
 
 

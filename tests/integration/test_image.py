@@ -73,7 +73,7 @@ class Container:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     folder = tmp_path_factory.mktemp("package")
-    subprocess.run(["cpack", "--config", str(TALLYD.parents[1] / "CPackConfig.cmake"), "-B", folder], check=True, capture_output=True, timeout=HANG)
+    subprocess.run(["cpack", "--config", str(TALLYD.parents[1] / "CPackConfig.cmake"), "-B", folder], check=True, capture_output=True, timeout=10 * HANG)
     (deb,) = folder.glob("tally_*.deb")
     subprocess.run(["dpkg-deb", "-x", deb, folder / "root"], check=True)
     return folder / "root"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ports import free_port
-from tally_server import PRESET, ROOT, SLOWER, TALLYD
+from tally_server import HANG, PRESET, ROOT, SLOWER, TALLYD
 
 PACKAGE = ROOT / "tools" / "package"
 
@@ -22,7 +22,7 @@ def blocks(language):
 @pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 def test_the_debian_package_holds_all_and_names_what_it_needs(tmp_path):
     preset = TALLYD.parents[1]
-    subprocess.run(["cpack", "--config", str(preset / "CPackConfig.cmake"), "-B", str(tmp_path)], check=True, capture_output=True, timeout=300)
+    subprocess.run(["cpack", "--config", str(preset / "CPackConfig.cmake"), "-B", str(tmp_path)], check=True, capture_output=True, timeout=10 * HANG)
     (package,) = tmp_path.glob("tally_*.deb")
     fields = subprocess.run(["dpkg-deb", "-f", package], check=True, capture_output=True, text=True).stdout
     source = PRESET == "release-source"  # has a RocksDB of its own, and so what that needs
