@@ -22,8 +22,8 @@ enum { KEYS_PER_PAUSE = 256, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 /* Results beside 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
 enum { STOPPED = 2, GONE = 3 };
 
-/* What a pass visits. WHAT_IS_DUE: at the pace. WHAT_WAS_PASSED: the parts where reads passed many
- * dead rows. */
+/* The parts of a table that a pass visits. WHAT_IS_DUE: at the pace. WHAT_WAS_PASSED: where reads
+ * passed many dead rows. */
 enum reach { EVERYTHING, WHAT_IS_DUE, WHAT_WAS_PASSED };
 
 struct pass {

@@ -146,7 +146,9 @@ int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefi
         .tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = buf_slice(&upper)};
     int rc = s && !buf_failed(&upper) ? 0 : err_nomem(e);
     if (!rc) {
-        *s = (struct step){.own = own, .prefix = prefix, .batch = kv_batch_new(own->kv)};
+        s->own = own;
+        s->prefix = prefix;
+        s->batch = kv_batch_new(own->kv);
         arena_init(&s->arena, 4096, 0);
         engi_tombs_init(&s->tombs, &s->arena);
         buf_init(&s->key, 0);

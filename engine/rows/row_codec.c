@@ -312,7 +312,7 @@ static void begin_cells(struct rowi_writer *w, const struct eng_cell *first) {
 /* The most bytes that put_cell writes. */
 static inline size_t cell_most(const struct eng_cell *c) { return 1 + 6 * UVARINT_MOST + c->path.n + c->value.n; }
 
-/* What a cell has between its timestamp and its value when it is no plain value. It may set a flag. */
+/* Writes the fields between timestamp and value of a cell that is no plain value. It may set a flag. */
 SELDOM static uint8_t *put_kinds(uint8_t *p, const struct rowi_head *h, const struct eng_cell *c, uint8_t *flags) {
     bool deletion = rowi_is_deletion(c), expiring = !deletion && c->flags & ENG_CELL_EXPIRING;
     bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;

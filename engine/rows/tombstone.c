@@ -201,8 +201,9 @@ static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, 
 }
 
 /* Takes the first fragment that ends after ck, on which the iterator stands if it is there, and
- * others onwards or, in reverse, backwards from it. What is known ends at the last one taken, or
- * has no end; in reverse the first one bounds it at the other side. */
+ * others onwards or, in reverse, backwards from it. The known range ends at the last one taken, or
+ * has no end; in reverse it begins at the last one, or at the partition's begin, and ends with the
+ * first one. */
 static int take_all(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, bool reverse,
                     struct err *e) {
     size_t bytes = 0;

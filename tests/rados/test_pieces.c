@@ -275,12 +275,7 @@ static void test_new_operands_in_a_shard_hide_no_rows_of_its_pieces(void **state
         for (uint32_t n = 0; n < TIMES; n++)
             assert_int_equal(harness_append(w->s, w->table, 1, rows, AT_ONCE, 2, &w->e), 0);
     }
-    for (uint32_t row = 1; row < ROWS; row++) {
-        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
-        assert_true(slice_eq(r->key, world_row(w, 1, row)));
-        assert_int_equal(r->n_operands, 1);
-    }
-    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    world_expect_rest(w, &c, 1, ROWS);
     cursor_fini(&c);
 }
 

@@ -9,17 +9,22 @@
 
 enum { PAGE_ROWS = 12 /* rows of one operand that a cursor's first page has at most: the size of rows is unknown */ };
 
+/* Rows [0, n) of partition 1, ten at a time. */
+static void append_rows(struct world *w, uint32_t n) {
+    for (uint32_t row = 0; row < n; row += 10) {
+        uint32_t rows[10];
+        for (uint32_t i = 0; i < 10; i++) rows[i] = row + i;
+        assert_int_equal(harness_append(w->s, w->table, 1, rows, 10, 9, &w->e), 0);
+    }
+}
+
 static void test_more_rows_than_an_osd_returns_at_once_are_read(void **state) {
     struct world *w = *state;
     enum { ROWS = 2500 };
     struct cursor c;
     const struct record *r;
     struct slice prefix = world_prefix(w, 1);
-    for (uint32_t row = 0; row < ROWS; row += 10) {
-        uint32_t rows[10];
-        for (uint32_t i = 0; i < 10; i++) rows[i] = row + i;
-        assert_int_equal(harness_append(w->s, w->table, 1, rows, 10, 9, &w->e), 0);
-    }
+    append_rows(w, ROWS);
     cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
     for (uint32_t row = 0; row < ROWS; row++) {
         assert_int_equal(cursor_next(&c, &r, &w->e), 1);
@@ -115,12 +120,7 @@ static void test_operands_of_after_the_moment_hold_no_reader_up(void **state) {
     for (uint32_t i = 0; i < AT_ONCE; i++) rows[i] = HOT;
     for (uint32_t n = 0; n < NEW; n += AT_ONCE)
         assert_int_equal(harness_append(w->s, w->table, 1, rows, AT_ONCE, 10, &w->e), 0);
-    for (uint32_t row = 1; row < ROWS; row++) {
-        assert_int_equal(cursor_next(&c, &r, &w->e), 1);
-        assert_true(slice_eq(r->key, world_row(w, 1, row)));
-        assert_int_equal(r->n_operands, 1);
-    }
-    assert_int_equal(cursor_next(&c, &r, &w->e), 0);
+    world_expect_rest(w, &c, 1, ROWS);
     cursor_fini(&c);
 }
 
@@ -173,11 +173,7 @@ static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **s
     struct cursor c;
     const struct record *r;
     struct slice prefix = world_prefix(w, 1);
-    for (uint32_t row = 0; row < ROWS; row += 10) {
-        uint32_t rows[10];
-        for (uint32_t i = 0; i < 10; i++) rows[i] = row + i;
-        assert_int_equal(harness_append(w->s, w->table, 1, rows, 10, 9, &w->e), 0);
-    }
+    append_rows(w, ROWS);
     cursor_init(&c, w->other, w->table, prefix, prefix, (struct slice){0});
     for (uint32_t row = 0; row < ROWS; row++) {
         if (row == 10) {

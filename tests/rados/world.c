@@ -85,6 +85,16 @@ int world_write_if(struct world *w, struct rados *s, struct slice prefix, struct
     return g.result;
 }
 
+void world_expect_rest(struct world *w, struct cursor *c, uint32_t from, uint32_t to) {
+    const struct record *r;
+    for (uint32_t row = from; row < to; row++) {
+        assert_int_equal(cursor_next(c, &r, &w->e), 1);
+        assert_true(slice_eq(r->key, world_row(w, 1, row)));
+        assert_int_equal(r->n_operands, 1);
+    }
+    assert_int_equal(cursor_next(c, &r, &w->e), 0);
+}
+
 size_t world_count_rows(struct world *w, struct rados *s, uint32_t table) {
     struct cursor c;
     const struct record *r;

@@ -33,6 +33,8 @@ int world_write_if(struct world *w, struct rados *s, struct slice prefix, struct
 /* Writes rows 1 and 2 of the partitions [from, to). */
 void world_write_rows(struct world *w, struct rados *s, uint32_t from, uint32_t to);
 struct record world_read(struct world *w, struct rados *s, struct slice prefix, struct slice key);
+/* The cursor, over partition 1, gives rows [from, to) next, each of one operand, and then ends. */
+void world_expect_rest(struct world *w, struct cursor *c, uint32_t from, uint32_t to);
 size_t world_count_rows(struct world *w, struct rados *s, uint32_t table);
 
 struct shard *world_shard(struct rados *s, struct world *w, uint32_t partition);
