@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/name_tree.h"
 #include "cql/permit.h"
 #include "cql/prepared.h"
@@ -198,6 +199,13 @@ static enum cql_outcome await_change(struct cql_run *r) {
     return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
 }
 
+static void log_change(const struct cql_run *r) {
+    const struct catalog_change *ch = r->compiled->change;
+    const char *role = r->session->role, *address = r->session->client_address;
+    log_info("%s %s%s%s accepted: role %s, from %s", stmt_words(r->answer.stmt_kind), ch->keyspace, ch->name ? "." : "",
+             ch->name ? ch->name : "", role ? role : "none", address ? address : "this server");
+}
+
 static enum cql_outcome apply_change(struct cql_run *r) {
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
     struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
@@ -205,6 +213,7 @@ static enum cql_outcome apply_change(struct cql_run *r) {
                  ? catalog_apply(r->db->options.catalog, r->compiled->change, change, unfinished, r->err)
                  : err_nomem(r->err);
     if (rc < 0) return CQL_FAILED;
+    if (rc) log_change(r);
     r->answer.result.change = change;
     r->answer.result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
     return *unfinished ? await_change(r) : CQL_DONE;

@@ -33,7 +33,6 @@ void npi_conn_ref(struct np_conn *c) { c->refs++; }
 static void enter_ledger(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     if (!o->ledger) return;
-    ip_address_print(&c->peer, c->account.address);
     snprintf(c->account.role, sizeof(c->account.role), "%s", c->session.role);
     if (c->transport.ssl) {
         snprintf(c->account.client.cipher, sizeof(c->account.client.cipher), "%s",
@@ -517,6 +516,8 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     c->refs = 1;
     c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
+    ip_address_print(&c->peer, c->account.address);
+    c->session.client_address = c->account.address;
     c->session.limit = &c->limit;
     cql_client_open(l->o->db, &c->client);
     enter_ledger(c);

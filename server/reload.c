@@ -46,23 +46,24 @@ static int (*const live[CONFIG_OPTIONS])(struct instance *in, const struct setti
 #undef LIVE
 };
 
-static void apply(struct reload *r, const struct config *next, const struct settings *s) {
+static void apply_option(struct reload *r, int o, const struct config *next, const struct settings *s) {
     const struct config *before = r->again ? &r->latest : r->first;
-    for (int o = 0; o < CONFIG_OPTIONS; o++) {
-        struct err e = {0};
-        bool changed = strcmp(before->values[o], next->values[o]) != 0;
-        if (changed && !live[o])
-            log_warn("--%s is '%s' now: that takes a restart", config_flag((enum config_option)o), next->values[o]);
-        /* The log's file is always opened again, because log rotation may have renamed it. */
-        else if (live[o] && (changed || o == CONFIG_LOG_FILE) && live[o](r->in, s, &e)) log_error("%s", e.text);
-        else if (changed) log_info("--%s is '%s' now", config_flag((enum config_option)o), next->values[o]);
-    }
+    const char *flag = config_flag((enum config_option)o), *value = next->values[o];
+    struct err e = {0};
+    if (!strcmp(before->values[o], value)) return;
+    if (!live[o]) log_warn("--%s is '%s' now: that takes a restart", flag, value);
+    else if (live[o](r->in, s, &e)) log_error("%s", e.text);
+    else log_info("--%s is '%s' now", flag, value);
 }
 
 void reload_all(struct reload *r) {
     struct config next;
     struct settings s;
     struct err e = {0};
+    /* Log rotation may have renamed the file. It is opened first, so that the messages of the reload
+     * are in the new one. */
+    if (log_open((r->again ? &r->latest : r->first)->values[CONFIG_LOG_FILE], &e)) log_error("%s", e.text);
+    err_clear(&e);
     if (r->in->tls) take_certificates(r->in);
     if (r->in->audit && np_audit_reopen(r->in->audit, &e)) log_error("%s", e.text);
     err_clear(&e);
@@ -71,7 +72,9 @@ void reload_all(struct reload *r) {
         config_fini(&next);
         return;
     }
-    apply(r, &next, &s);
+    apply_option(r, CONFIG_LOG_FILE, &next, &s);
+    for (int o = 0; o < CONFIG_OPTIONS; o++)
+        if (o != CONFIG_LOG_FILE) apply_option(r, o, &next, &s);
     reload_fini(r);
     r->latest = next;
     r->again = true;

@@ -61,6 +61,7 @@ struct cql_session {
     char local_address[IP_ADDRESS_TEXT]; /* numeric, what the client connected to */
     uint16_t local_port;
     const char *role; /* the role that has logged in; NULL: none */
+    const char *client_address; /* numeric; NULL: the server itself sends the request */
     struct {          /* cache of the newest permission check: the role's permissions on a table, by the table's id */
         uint64_t generation;
         uint32_t permissions;

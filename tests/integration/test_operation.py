@@ -96,6 +96,48 @@ def test_the_log_is_read_by_programs_and_moved_away(new_server, tmp_path):
     assert json.loads(log.read_text().splitlines()[-1])["text"] == "stopping: SIGTERM"
 
 
+def test_after_a_rotation_every_message_of_a_reload_is_in_the_new_file(new_server, tmp_path):
+    log, moved, file, audit = (tmp_path / name for name in ("tally.log", "tally.log.1", "tally.yaml", "audit.log"))
+    file.write_text("rack: one\n")
+    s = new_server("--config", str(file), "--log-file", str(log), "--audit-log", str(audit), "--ddl-delay", "none")
+    log.rename(moved)
+    audit.unlink()
+    audit.mkdir()  # the audit log cannot be opened again
+    file.write_text("rack: [1]\n")  # the settings cannot be read
+    s.process.send_signal(signal.SIGHUP)
+    eventually(lambda: log.exists() and "the settings stay as they were" in log.read_text())
+    assert str(audit) in log.read_text()
+    assert str(audit) not in moved.read_text() and "stay as they were" not in moved.read_text()
+    s.stop()
+
+
+def test_a_reload_that_names_another_log_file_writes_what_has_changed_there(new_server, tmp_path):
+    log, other, file = tmp_path / "tally.log", tmp_path / "other.log", tmp_path / "tally.yaml"
+    file.write_text(f"log-file: {log}\nrack: one\nlog-level: info\n")
+    s = new_server("--config", str(file), "--ddl-delay", "none")
+    file.write_text(f"log-file: {other}\nrack: two\nlog-level: debug\n")
+    s.process.send_signal(signal.SIGHUP)
+    eventually(lambda: other.exists() and "--rack is 'two' now" in other.read_text() and "--log-level is 'debug' now" in other.read_text())
+    assert "is 'two' now" not in log.read_text() and "is 'debug' now" not in log.read_text()
+    s.stop()
+
+
+def test_the_log_names_who_changed_the_schema(new_server, tmp_path):
+    log = tmp_path / "tally.log"
+    s = new_server("--log-file", str(log), "--ddl-delay", "none")
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        create_table(session, "k", "t", "p int PRIMARY KEY, v text")
+        session.execute("CREATE TABLE IF NOT EXISTS k.t (p int PRIMARY KEY)")  # changes nothing
+        session.execute("ALTER TABLE k.t ADD w int")
+        session.execute("DROP TABLE k.t")
+    lines = re.findall(r" INFO  (.* accepted: .*)", log.read_text())
+    assert lines == [f"{change} accepted: role anonymous, from 127.0.0.1" for change in
+                     ("CREATE KEYSPACE k", "CREATE TABLE k.t", "ALTER TABLE k.t", "DROP TABLE k.t")]
+    s.stop()
+
+
 def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path):
     file = tmp_path / "tally.yaml"
     file.write_text("slow-statement: 0\nrack: one\n")
