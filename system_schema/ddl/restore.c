@@ -37,13 +37,22 @@ static struct history *source(struct apply *a) {
             "Table %s.%s cannot be restored to %sZ: the restore timestamp must be between %sZ and %sZ",
             ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]));
     }
-    bool there = ks && (entry_find(a->objects, &table_kind, ks->id, ch->from_name) ||
-                        entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name));
-    if (there)
-        err_invalid(a->err, "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it",
-                    ch->from_keyspace, ch->from_name);
-    else err_invalid(a->err, "unconfigured table %s.%s", ch->from_keyspace, ch->from_name);
-    return NULL;
+    const struct entry *x = NULL;
+    if (ks) x = entry_find(a->objects, &table_kind, ks->id, ch->from_name);
+    if (ks && !x) x = entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name);
+    if (!x) return err_null(err_invalid(a->err, "unconfigured table %s.%s", ch->from_keyspace, ch->from_name));
+    const struct object_place at = {.keyspace = ch->from_keyspace, .name = ch->from_name};
+    const struct schema_table *t = table_kind.decode(x->next.n ? x->next : x->form, &at, &a->arena, a->err);
+    if (!t) return NULL;
+    bool enabled = t->settings.point_in_time_recovery && x->status != SCHEMA_DELETING;
+    if (!enabled)
+        return err_null(err_invalid(a->err,
+            "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it",
+            ch->from_keyspace, ch->from_name));
+    return err_null(err_invalid(a->err,
+        "Table %s.%s cannot be restored yet: point-in-time recovery is being enabled for it; "
+        "try again when system_schema_mcs.tables shows its earliest_restorable_timestamp",
+        ch->from_keyspace, ch->from_name));
 }
 
 static const struct schema_table *definition_at(struct apply *a, const struct history *h, int64_t at_us) {

@@ -226,6 +226,21 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
         restore(session, "late", "t")
 
 
+def test_a_restore_before_recovery_has_begun_says_when_to_try_again(new_server):
+    with new_server("--control", "on", "--ddl-rules", "ALTER TABLE * = held").cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "r")
+        make_table(session, "t", "pk int PRIMARY KEY", properties="comment = ''")
+        session.execute(f"ALTER TABLE r.t WITH {PITR}")
+        with pytest.raises(InvalidRequest, match="r.t cannot be restored yet: point-in-time recovery is being enabled for it; "
+                                                 "try again when system_schema_mcs.tables shows its earliest_restorable_timestamp"):
+            session.execute("RESTORE TABLE r.n FROM TABLE r.t")
+        session.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = 'r' AND kind = 'table' AND name = 't'")
+        await_active(session, "r", "t")
+        eventually(lambda: "earliest_restorable_timestamp" in properties(session, "t")["point_in_time_recovery"])
+        restore(session, "n", "t")
+
+
 def await_type(session):
     eventually(lambda: [r.status for r in session.execute("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = 'r'")] == ["ACTIVE"])
 
