@@ -188,6 +188,10 @@ static int refuse(const struct cql_run *r, const struct limit_over *o, struct er
         limit_over_text(o, &why);
         return err_set_buf(e, ERR_INVALID, &why);
     }
+    if (!stmt_is_data(r->answer.stmt_kind)) { /* USE, changes of the schema and of roles: no read or write timed out */
+        limit_over_text(o, &why);
+        return err_set_buf(e, ERR_OVERLOADED, &why);
+    }
     buf_put_str(&why, "Operation timed out - received only 0 responses. ");
     limit_over_text(o, &why);
     int rc = err_set_buf(e, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, &why);
@@ -224,6 +228,8 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
     const struct op_cost *c = r->cost;
     struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
     if (r->in->kind == REQUEST_PREPARE || !r->session->limit) return 0;
+    /* No limit applies to system_control: while the clock is frozen, nothing but a statement on it makes room again. */
+    if (c->is_system && !strcmp(c->keyspace, "system_control")) return 0;
     uint32_t n_reads = 0, n_writes = 0;
     for (const struct op_read *x = c->is_system ? NULL : c->reads; x; x = x->next) n_reads++;
     for (const struct op_write *w = c->is_system ? NULL : c->writes; w; w = w->next) n_writes++;

@@ -8,8 +8,10 @@ import urllib.request
 
 import pytest
 from cassandra import ConsistencyLevel, ReadTimeout, WriteTimeout
+from cassandra.cluster import NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy
+from cassandra.protocol import OverloadedErrorMessage
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 from ports import free_port
@@ -231,6 +233,32 @@ def test_a_connection_over_its_rate_pays_and_no_other(limited):
     stored = len(list(l.session.execute("SELECT pk FROM lim.t")))
     assert stored == 900 - len(refused) + 20
     assert l.account("t").write_throttles == len(refused)
+
+
+def test_a_test_moves_a_frozen_clock_over_a_connection_that_is_over_its_rate(limited):
+    """No time passes: what is refused stays refused until the clock moves. USE and changes of the schema are no reads and time out on nothing."""
+    l = limited("--control", "on", "--limits", "enforce", "--limit-values", "connection=20")
+    l.table("t")
+    with l.server.cluster(protocol_version=4) as cluster:
+        guilty = cluster.connect()
+        guilty.execute("UPDATE system_control.clock SET state = 'frozen' WHERE name = 'server'")
+        for i in range(20):
+            try:
+                l.insert("t", i, 1, session=guilty)
+            except WriteTimeout:
+                break
+        with pytest.raises(WriteTimeout):
+            l.insert("t", 100, 1, session=guilty)
+        for statement in ("USE lim", "CREATE TABLE lim.more (pk int PRIMARY KEY)", "ALTER TABLE lim.t ADD w int"):
+            with pytest.raises((OverloadedErrorMessage, NoHostAvailable), match="This connection's rate of statements is exceeded") as refused:
+                guilty.execute(SimpleStatement(statement, retry_policy=FallthroughRetryPolicy()))
+            assert "Operation timed out" not in str(refused.value)
+        l.insert("t", 101, 1)  # another connection is not refused
+        for _ in range(30):
+            assert guilty.execute("SELECT state FROM system_control.clock").one().state == "frozen"
+        guilty.execute("UPDATE system_control.clock SET advance_ms = 1000 WHERE name = 'server'")
+        l.insert("t", 100, 1, session=guilty)
+        guilty.execute("UPDATE system_control.clock SET state = 'free' WHERE name = 'server'")
 
 
 def test_each_subquery_of_an_in_is_a_statement_of_its_connection(limited):
