@@ -71,7 +71,8 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
                            .merge = eng_row_merge,
                            .prefix_len = engi_prefix_len};
     struct err why = {0};
-    int found = kv_check(folder, stamp, KV_DAMAGE_LOOK, &why);
+    uint64_t log_bytes;
+    int found = kv_check(folder, stamp, KV_DAMAGE_LOOK, &log_bytes, &why);
     if (found < 0) tell(v, "%s", why.text);
     else if (!found) tell(v, "%s holds no store: its file CURRENT is missing", folder);
     const struct kv_verify all = {.take = take, .damaged = take_damage, .taken = take_store, .arg = &l};
@@ -82,25 +83,32 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
     return rc;
 }
 
-int eng_verify(struct eng_verify *v, struct err *e) {
+static int look_through_all(struct eng_verify *v, struct kv_stamp *stamp, struct err *e) {
     char path[PATH_MAX], rows[PATH_MAX], states[PATH_MAX];
-    struct kv_stamp stamp = {.rows = "rows"};
     struct stat st;
     struct err why = {0};
     if (kv_path(path, v->data_dir, "tally.stamp", e) || kv_path(states, v->data_dir, "states", e)) return -1;
-    if (stat(v->data_dir, &st) || !S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is no folder", v->data_dir);
-    int stamped = kv_stamp_read(path, &stamp, &why);
+    int stamped = kv_stamp_read(path, stamp, &why);
     if (stamped < 0) tell(v, "%s", why.text);
     else if (!stamped) tell(v, "%s is missing: the folder was never a server's, or has lost it", path);
-    if (kv_path(rows, v->data_dir, stamped > 0 ? stamp.rows : "rows", e)) return -1;
+    if (kv_path(rows, v->data_dir, stamped > 0 ? stamp->rows : "rows", e)) return -1;
     if (stat(rows, &st)) {
         tell(v, "%s is missing: the rows were in it", rows);
         return 0;
     }
-    int rc = look_through(v, rows, stamped > 0 ? &stamp : NULL, e);
+    int rc = look_through(v, rows, stamped > 0 ? stamp : NULL, e);
     DIR *dir = opendir(states);
     for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
         if (!strchr(d->d_name, '.') && !(rc = kv_path(path, states, d->d_name, e))) rc = look_through(v, path, NULL, e);
     if (dir) closedir(dir);
+    return rc;
+}
+
+int eng_verify(struct eng_verify *v, struct err *e) {
+    struct kv_stamp stamp = {0};
+    struct stat st;
+    if (stat(v->data_dir, &st) || !S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is no folder", v->data_dir);
+    int rc = look_through_all(v, &stamp, e);
+    kv_stamp_fini(&stamp);
     return rc;
 }

@@ -193,40 +193,55 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
 
 /* ---- the whole ---- */
 
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) {
-    struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
-    struct kv_stamp found;
+/* Checks the store of a folder whose content is *found. Logs that RocksDB does not need any more are
+ * removed from *found. */
+static int check_store(struct check *c, struct kv_stamp *found, struct err *e) {
+    const struct kv_stamp *stamp = c->stamp;
     char path[PATH_MAX];
     uint64_t log_number = 0;
-    if (kv_stamp_take(folder, &found, e)) return -1;
-    uint64_t bytes = 0; /* of logs; a folder without CURRENT is new, or has lost the file */
-    for (uint32_t i = 0; i < found.n_logs; i++) bytes += found.logs[i].bytes;
-    if (!found.manifest && stamp)
+    if (!found->manifest && stamp)
         return err_set(e, ERR_CONFIG,
                        "%s holds no store (its file CURRENT is missing), but there was one. Restore the data folder "
                        "from a copy; to begin with an empty store, remove the whole data folder",
-                       folder);
-    if (!found.manifest)
+                       c->folder);
+    bool bytes = false; /* in logs; a folder without CURRENT is new, or has lost the file */
+    for (uint32_t i = 0; i < found->n_logs; i++) bytes = bytes || found->logs[i].bytes;
+    if (!found->manifest)
         return bytes ? err_set(e, ERR_CONFIG,
                                "%s/CURRENT is missing, but there are logs of a store. Restore the data folder from a "
                                "copy",
-                               folder)
+                               c->folder)
                      : 0;
-    if (stamp && strcmp(stamp->store, found.store))
+    if (stamp && strcmp(stamp->store, found->store))
         return err_set(e, ERR_CONFIG,
                        "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a "
                        "copy, all of it from the same one",
-                       folder, *found.store ? found.store : "nothing", stamp->store);
-    if (check_manifest(folder, stamp, damage, &log_number, e)) return -1;
-    for (uint32_t i = 0; stamp && damage != KV_DAMAGE_CUT && i < stamp->n_logs; i++) {
+                       c->folder, *found->store ? found->store : "nothing", stamp->store);
+    if (check_manifest(c->folder, stamp, c->damage, &log_number, e)) return -1;
+    uint32_t old = 0;
+    while (old < found->n_logs && found->logs[old].number < log_number) old++;
+    found->n_logs -= old;
+    if (old) memmove(found->logs, found->logs + old, found->n_logs * sizeof(*found->logs));
+    for (uint32_t i = 0; stamp && c->damage != KV_DAMAGE_CUT && i < stamp->n_logs; i++) {
         uint64_t number = stamp->logs[i].number;
         bool there = number < log_number;
-        for (uint32_t k = 0; k < found.n_logs && !there; k++) there = found.logs[k].number == number;
-        log_path(path, &c, number);
+        for (uint32_t k = 0; k < found->n_logs && !there; k++) there = found->logs[k].number == number;
+        log_path(path, c, number);
         if (!there) return err_set(e, ERR_CONFIG, "%s is missing; acknowledged rows were in it. %s", path, remedy);
     }
     int rc = 1;
-    for (uint32_t i = 0; rc > 0 && i < found.n_logs; i++)
-        if (found.logs[i].number >= log_number) rc = check_log(&c, &found, i, e);
+    for (uint32_t i = 0; rc > 0 && i < found->n_logs; i++) rc = check_log(c, found, i, e);
     return rc < 0 ? -1 : 1;
+}
+
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_bytes,
+             struct err *e) {
+    struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
+    struct kv_stamp found;
+    *log_bytes = 0;
+    if (kv_stamp_take(folder, 0, &found, e)) return -1;
+    int rc = check_store(&c, &found, e);
+    for (uint32_t i = 0; i < found.n_logs; i++) *log_bytes += found.logs[i].bytes;
+    kv_stamp_fini(&found);
+    return rc;
 }

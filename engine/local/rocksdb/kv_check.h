@@ -13,6 +13,7 @@
 #include "engine/local/rocksdb/kv.h"
 #include "engine/local/rocksdb/kv_stamp.h"
 
-/* stamp NULL: the folder never had one. 1: there is a store to open, 0: there is none, and a new
- * one may be made, -1. */
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct err *e) MUST_CHECK;
+/* stamp NULL: the folder never had one. 1: there is a store to open, and *log_bytes is the size of
+ * the logs that RocksDB will read; 0: there is none, and a new one may be made; -1. */
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_bytes,
+             struct err *e) MUST_CHECK;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 int kv_cannot(const char *what, const char *path, struct err *e) {
     return err_set(e, ERR_SERVER, "cannot %s %s: %s", what, path, strerror(errno));
 }
@@ -54,18 +56,20 @@ int kv_remove_folder(const char *path, struct err *e) {
 }
 
 int kv_read_text(const char *path, char *text, size_t size, struct err *e) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT ? 0 : kv_cannot("read", path, e);
+    const char *why;
+    int fd = file_open_read(path, &why);
+    if (fd < 0) return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
     size_t n = 0;
-    ssize_t got;
-    while ((got = read(fd, text + n, size - 1 - n)) != 0) {
+    ssize_t got = 0;
+    while (n < size && (got = read(fd, text + n, size - n)) != 0) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) break;
         n += (size_t)got;
     }
     if (got < 0) kv_cannot("read", path, e);
+    else if (n == size) got = err_set(e, ERR_CONFIG, "%s has more than %zu bytes", path, size - 1);
     close(fd);
-    text[n] = 0;
+    text[n < size ? n : 0] = 0;
     return got < 0 ? -1 : 1;
 }
 

@@ -19,7 +19,8 @@ int kv_each_name(const char *path, int (*fn)(void *arg, const char *name, struct
                  struct err *e) MUST_CHECK;
 /* Removes a folder of files; a missing folder is no error. */
 int kv_remove_folder(const char *path, struct err *e) MUST_CHECK;
-/* Reads a small file as text, at most size - 1 bytes. 1: read, 0: there is no such file, -1. */
+/* Reads a small regular file as text. 1: read, 0: there is no such file, -1: also if it has more
+ * than size - 1 bytes, or is no regular file. */
 int kv_read_text(const char *path, char *text, size_t size, struct err *e) MUST_CHECK;
 /* Writes a file and syncs it, but not the folder that names it. */
 int kv_write_synced(const char *path, struct slice bytes, struct err *e) MUST_CHECK;

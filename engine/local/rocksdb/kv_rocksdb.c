@@ -57,6 +57,7 @@ void kv_close(struct kv *kv) {
     if (kv->cache) rocksdb_cache_destroy(kv->cache);
     if (kv->memory) rocksdb_env_destroy(kv->memory);
     if (kv->log_fd >= 0) close(kv->log_fd);
+    kv_stamp_fini(&kv->stamp);
     pthread_rwlock_destroy(&kv->log_lock);
     struct err e = {0};
     if (kv->retired && kv_remove_folder(kv->rows, &e)) log_warn("%s", e.text);
@@ -128,24 +129,20 @@ static int open_store(struct kv *kv, struct err *e) {
 
 /* ---- replay of the log ---- */
 
-/* Writes the logs of a store that was not closed cleanly to table files before the store is opened.
+/* Writes the logs (bytes) of a store that was not closed cleanly to table files before the store is opened.
  * RocksDB reads the rows of a log into a memtable that is always sorted. Each insertion finds its
  * position, which takes most of a start after a kill. No thread reads while a store is being
  * opened, so here the rows go to memtables that are sorted once each, when their table file is
  * written. The store is then opened with no rows in its logs. In all other respects RocksDB replays
  * the log as in every start. */
-static int replay(struct kv *kv, struct err *e) {
+static int replay(struct kv *kv, uint64_t bytes, struct err *e) {
     /* WORTH_IT: bytes of logs from which a replay pays, since opening a store once more writes and
      * syncs a few files. Memtables of a quarter sort faster per row and reuse each other's memory;
      * for a long log they are larger, since more than about MEMTABLES files would make writers wait
      * for compactions. */
     enum { WORTH_IT = 2 << 20, OF = 4, MEMTABLES = 8, FILES = 16 /* few, since the store opens them again */ };
-    struct kv_stamp found;
     char *text = NULL;
-    uint64_t bytes = 0;
-    if (kv_stamp_take(kv->rows, &found, e)) return -1;
-    for (uint32_t i = 0; i < found.n_logs; i++) bytes += found.logs[i].bytes;
-    if (!found.manifest || bytes < WORTH_IT) return 0;
+    if (bytes < WORTH_IT) return 0;
     rocksdb_options_t *o = rocksdb_options_create_copy(kv->options);
     size_t part = rocks_memtable_bytes(kv) / OF;
     rocksdb_options_set_create_if_missing(o, 0);
@@ -178,12 +175,13 @@ static int open_in_folder(struct kv *kv, struct err *e) {
     if (kv_path(kv->rows, folder, rows, e) || (stamped && kv_state_clean(folder, rows, e)) ||
         (!kv->o.rows && kv_remove_folder(loading, e)) || kv_make_folder(kv->rows, e))
         return -1;
-    int found = kv_check(kv->rows, stamped ? &kv->stamp : NULL, kv->o.damage, e);
+    uint64_t log_bytes;
+    int found = kv_check(kv->rows, stamped ? &kv->stamp : NULL, kv->o.damage, &log_bytes, e);
     if (found < 0) return -1;
     rocks_set_options(kv);
     rocksdb_options_set_create_if_missing(kv->options, !found);
     rocks_count_nothing();
-    if (replay(kv, e)) return -1;
+    if (replay(kv, log_bytes, e)) return -1;
     return open_store(kv, e) ? -1 : rocks_write_stamp(kv, e);
 }
 

@@ -7,12 +7,22 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/crc32c.h"
 #include "engine/local/rocksdb/kv_folder.h"
 
-enum { STAMP_MAX = 8192 };
+enum {
+    STAMP_MAX = 1 << 20, /* bytes that are read: 20,000 logs, where RocksDB needs one for each memtable */
+    LINE_MAX_BYTES = 64,
+};
 
 static const char stamp_title[] = "tally-data";
+
+void kv_stamp_fini(struct kv_stamp *s) {
+    free(s->logs);
+    s->logs = NULL;
+    s->n_logs = s->cap_logs = 0;
+}
 
 /* ---- reading a stamp ---- */
 
@@ -47,18 +57,18 @@ static bool read_fields(char *text, struct kv_stamp *s) {
     if (named && (strncmp(rest, "rows.", 5) || strchr(rest, '/') || strlen(rest) >= sizeof(s->rows))) return false;
     snprintf(s->rows, sizeof(s->rows), "%s", named ? rest : "rows");
     if (!take_line(&text, "manifest", &rest) || !two_numbers(rest, &s->manifest, &s->manifest_bytes)) return false;
-    for (; take_line(&text, "log", &rest); s->n_logs++)
-        if (s->n_logs == KV_STAMP_LOGS_MAX || !two_numbers(rest, &s->logs[s->n_logs].number, &s->logs[s->n_logs].bytes))
+    struct kv_stamp_log log;
+    while (take_line(&text, "log", &rest))
+        if (!two_numbers(rest, &log.number, &log.bytes) ||
+            array_room(&s->logs, s->n_logs, &s->cap_logs, sizeof(log)))
             return false;
+        else s->logs[s->n_logs++] = log;
     return take_line(&text, "sum", &rest) && !*text;
 }
 
-int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
-    char text[STAMP_MAX], *at = text, *rest;
+static int parse(const char *path, char *text, struct kv_stamp *stamp, struct err *e) {
+    char *at = text, *rest;
     size_t title = sizeof(stamp_title) - 1;
-    *stamp = (struct kv_stamp){0};
-    int got = kv_read_text(path, text, sizeof(text), e);
-    if (got <= 0) return got;
     if (strncmp(text, stamp_title, title) || text[title] != '\n') return damaged(path, e);
     const char *sum = strstr(text, "\nsum ");
     char expected[16];
@@ -77,6 +87,16 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
     return fits && read_fields(at, stamp) ? 1 : damaged(path, e);
 }
 
+int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
+    char *text = malloc(STAMP_MAX);
+    *stamp = (struct kv_stamp){0};
+    if (!text) return err_nomem(e);
+    int got = kv_read_text(path, text, STAMP_MAX, e);
+    if (got > 0) got = parse(path, text, stamp, e);
+    free(text);
+    return got;
+}
+
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number) {
     for (uint32_t i = 0; stamp && i < stamp->n_logs; i++)
         if (stamp->logs[i].number == number) return stamp->logs[i].bytes;
@@ -86,18 +106,23 @@ uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number) {
 /* ---- writing one ---- */
 
 int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
-    char fresh[PATH_MAX], text[STAMP_MAX];
+    char fresh[PATH_MAX];
+    size_t size = (s->n_logs + 8) * LINE_MAX_BYTES;
     bool named = *s->rows && strcmp(s->rows, "rows");
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
         return err_set(e, ERR_CONFIG, "the path %s is too long", path);
-    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n",
+    char *text = malloc(size);
+    if (!text) return err_nomem(e);
+    size_t n = (size_t)snprintf(text, size, "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n",
                                 stamp_title, KV_FORMAT, s->store, named ? "rows " : "", named ? s->rows : "",
                                 named ? "\n" : "", s->manifest, s->manifest_bytes);
     for (uint32_t i = 0; i < s->n_logs; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number,
+        n += (size_t)snprintf(text + n, size - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number,
                               s->logs[i].bytes);
-    n += (size_t)snprintf(text + n, sizeof(text) - n, "sum %08x\n", crc32c(0, slice_of(text, n)));
-    if (kv_write_synced(fresh, slice_of(text, n), e)) return -1;
+    n += (size_t)snprintf(text + n, size - n, "sum %08x\n", crc32c(0, slice_of(text, n)));
+    int rc = kv_write_synced(fresh, slice_of(text, n), e);
+    free(text);
+    if (rc) return -1;
     if (rename(fresh, path)) return kv_cannot("replace", path, e);
     *strrchr(fresh, '/') = 0;
     return kv_sync_folder(fresh, e);
@@ -134,6 +159,7 @@ static int by_number(const void *a, const void *b) {
 
 struct logs {
     const char *folder;
+    uint64_t first;
     struct kv_stamp *s;
 };
 
@@ -141,16 +167,16 @@ static int take_log(void *arg, const char *name, struct err *e) {
     struct logs *l = arg;
     struct kv_stamp_log log = {0};
     int end = 0;
-    if (sscanf(name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || name[end]) return 0;
+    if (sscanf(name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || name[end] || log.number < l->first)
+        return 0;
     int got = file_bytes(l->folder, name, &log.bytes, e);
     if (got <= 0) return got;
-    if (l->s->n_logs == KV_STAMP_LOGS_MAX)
-        return err_set(e, ERR_CONFIG, "%s holds more than %d logs", l->folder, KV_STAMP_LOGS_MAX);
+    if (array_room(&l->s->logs, l->s->n_logs, &l->s->cap_logs, sizeof(log))) return err_nomem(e);
     l->s->logs[l->s->n_logs++] = log;
     return 0;
 }
 
-int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
+int kv_stamp_take(const char *folder, uint64_t first, struct kv_stamp *s, struct err *e) {
     char path[PATH_MAX], id[256] = "";
     *s = (struct kv_stamp){0};
     if (kv_path(path, folder, "IDENTITY", e) || kv_read_text(path, id, sizeof(id), e) < 0) return -1;
@@ -159,7 +185,10 @@ int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
     /* the MANIFEST first: RocksDB may delete a log at any time, but only after the MANIFEST has
      * grown */
     if (kv_stamp_manifest(folder, &s->manifest, &s->manifest_bytes, e) < 0) return -1;
-    if (kv_each_name(folder, take_log, &(struct logs){folder, s}, e)) return -1;
-    qsort(s->logs, s->n_logs, sizeof(s->logs[0]), by_number);
+    if (kv_each_name(folder, take_log, &(struct logs){folder, first, s}, e)) {
+        kv_stamp_fini(s);
+        return -1;
+    }
+    if (s->n_logs) qsort(s->logs, s->n_logs, sizeof(s->logs[0]), by_number);
     return 0;
 }

@@ -15,8 +15,12 @@
  *     store 6f1c…            RocksDB's IDENTITY
  *     rows rows.3            the folder of the store; without the line: rows (engine/local/rocksdb/kv_folder.h)
  *     manifest 5 1342        number, bytes
- *     log 12 88213           number, bytes on disk; a line for every log
+ *     log 12 88213           number, bytes on disk; a line for every log that RocksDB still needs
  *     sum 1a2b3c4d           CRC-32C of the lines above, hexadecimal
+ *
+ * RocksDB needs the logs whose number is at least the MANIFEST's log number; the rows of older logs
+ * are in table files. There may be any number of older logs, because a backup keeps RocksDB from
+ * deleting files.
  */
 #pragma once
 
@@ -24,24 +28,28 @@
 
 #include "base/err.h"
 
-enum { KV_FORMAT = 2, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64, KV_ROWS_MAX = 32 };
+enum { KV_FORMAT = 2, KV_STORE_ID_MAX = 64, KV_ROWS_MAX = 32 };
 
 struct kv_stamp {
     char store[KV_STORE_ID_MAX];
     char rows[KV_ROWS_MAX]; /* the name of the store's folder */
     uint64_t manifest, manifest_bytes;
-    uint32_t n_logs; /* ascending */
-    struct kv_stamp_log { uint64_t number, bytes; } logs[KV_STAMP_LOGS_MAX];
+    size_t n_logs, cap_logs;
+    struct kv_stamp_log { uint64_t number, bytes; } *logs; /* ascending */
 };
 
-/* 1: read, 0: there is none, -1: damaged, or of a newer format. */
+/* Frees the logs of a stamp; one of zeros is fine. */
+void kv_stamp_fini(struct kv_stamp *stamp);
+/* 1: read, 0: there is none, -1: damaged, or of a newer format. The caller calls kv_stamp_fini in
+ * each case. */
 int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* On disk when it returns. */
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log, or
  * there is none (NULL). */
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
-/* Fills a stamp from the present content of RocksDB's folder. */
-int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
+/* Fills a stamp from the present content of RocksDB's folder, with the logs from number first on.
+ * The caller calls kv_stamp_fini, unless this fails. */
+int kv_stamp_take(const char *folder, uint64_t first, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* Number and bytes of the MANIFEST that CURRENT names. 1, 0: there is no CURRENT, -1. */
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) MUST_CHECK;

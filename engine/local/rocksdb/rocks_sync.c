@@ -106,20 +106,28 @@ static int manifest_path(const struct kv *kv, uint64_t number, char path[PATH_MA
     return kv_path(path, kv->rows, name, e);
 }
 
+/* The number of the oldest log that RocksDB needs. RocksDB writes it to the MANIFEST before it
+ * reports it here. */
+static uint64_t first_log(const struct kv *kv) {
+    return rocks_property(kv->db, "rocksdb.min-log-number-to-keep", 0);
+}
+
 /* The MANIFEST is synced, because the stamp counts only bytes that are on disk. The sizes of
  * the logs in the stamp are read before the logs are synced. */
 int rocks_write_stamp(struct kv *kv, struct err *e) {
     struct kv_stamp now;
     char path[PATH_MAX];
     kv->stamped_us = clock_machine_us(&clock_real);
-    if (kv_stamp_take(kv->rows, &now, e)) return -1;
+    if (kv_stamp_take(kv->rows, first_log(kv), &now, e)) return -1;
     snprintf(now.rows, sizeof(now.rows), "%s", strrchr(kv->rows, '/') + 1);
-    if (manifest_path(kv, now.manifest, path, e)) return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc = fd >= 0 && !fdatasync(fd) ? 0 : kv_cannot("sync", path, e);
+    int rc = manifest_path(kv, now.manifest, path, e), fd = rc ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (!rc && (fd < 0 || fdatasync(fd))) rc = kv_cannot("sync", path, e);
     if (fd >= 0) close(fd);
-    if (rc || flush_log(kv, true, e)) return -1;
-    if (kv_stamp_write(kv->stamp_path, &now, e)) return -1;
+    if (rc || flush_log(kv, true, e) || kv_stamp_write(kv->stamp_path, &now, e)) {
+        kv_stamp_fini(&now);
+        return -1;
+    }
+    kv_stamp_fini(&kv->stamp);
     kv->stamp = now;
     kv->stamped = atomic_load_explicit(&kv->synced, memory_order_relaxed);
     return 0;
@@ -174,10 +182,11 @@ static bool knows_logs(struct kv *kv) {
     struct kv_stamp now;
     struct err e = {0};
     if (version && version == kv->version) return true;
-    if (kv_stamp_take(kv->rows, &now, &e)) return true; /* then a stamp could not be made either */
+    if (kv_stamp_take(kv->rows, first_log(kv), &now, &e)) return true; /* then a stamp could not be made either */
     bool all = true, begun = now.n_logs > 0 && now.logs[now.n_logs - 1].bytes > 0;
     for (uint32_t i = 0; i < now.n_logs; i++)
         all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&kv->stamp, now.logs[i].number));
+    kv_stamp_fini(&now);
     if (all && begun) kv->version = version;
     return all;
 }
