@@ -53,7 +53,7 @@ int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32
     if (!t) return -1;
     struct ingest in = {.table = table, .newest = ENG_NO_TS, .marks = kv_batch_new(own->kv)};
     struct engi_keys marks, rows;
-    int64_t ceiling = INT64_MIN;
+    struct engi_horizon_step ceiling = {0};
     engi_keys_of(&marks, ENGI_TABLE_MARKS, from_table);
     engi_keys_of(&rows, 0, from_table);
     buf_init(&in.key, 0);
@@ -64,7 +64,7 @@ int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32
     engi_table_forget(t);
     if (!rc && in.newest != ENG_NO_TS) engi_horizon_record(&own->newest, in.marks, in.newest, &ceiling);
     if (!rc) rc = kv_write_patiently(own->kv, in.marks, e);
-    if (!rc) engi_horizon_recorded(&own->newest, ceiling);
+    if (!rc) engi_horizon_recorded(&own->newest, &ceiling);
     if (!rc) rc = engi_commit_wait(own->eng, engi_commit_next_seq(own->eng), e);
     engi_table_change_begin(t);
     if (!rc) rc = kv_load_finish(in.rows, e);

@@ -105,17 +105,36 @@ enum engi_horizon_kind {
 
 enum { ENGI_HORIZON_STEP = 60000000 }; /* microseconds, of ENGI_HORIZON_NEWEST */
 
+/* Several commits may record a ceiling at the same time, each its own. The next one deletes all of
+ * their records: a batch that puts a ceiling deletes each lower one that was in the store when the
+ * batch was filled. The highest ceiling is deleted only together with the put of a higher one. */
 struct engi_horizon {
     enum engi_horizon_kind kind;
     int64_t step; /* microseconds */
     int64_t opened; /* the ceiling found when the engine was opened; INT64_MIN: none */
     _Atomic int64_t ceiling;
+    pthread_mutex_t lock;
+    /* Under lock: records in the store. numbered counts them; a record's number is its place in the
+     * order in which they were noted. Without memory a record is not noted, and stays until a later
+     * start finds it. */
+    struct engi_ceiling { int64_t at; uint64_t number; } *records;
+    size_t n_records, cap_records;
+    uint64_t numbered;
+};
+
+/* What a batch does to a horizon: it puts the ceiling, and deletes all lower records that were noted
+ * before the number. */
+struct engi_horizon_step {
+    bool any;
+    int64_t ceiling;
+    uint64_t number;
 };
 
 void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step);
-/* Adds to the batch the record that must be in the store before ts may be written, if any. The
- * caller passes *ceiling on once the batch is in the store. */
-void engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling);
-void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling);
+void engi_horizon_fini(struct engi_horizon *h);
+/* Adds to the batch the record that must be in the store before ts may be written, if any. *step is
+ * zeros before the call. The caller passes it on once the batch is in the store. */
+void engi_horizon_record(struct engi_horizon *h, struct kv_batch *b, int64_t ts, struct engi_horizon_step *step);
+void engi_horizon_recorded(struct engi_horizon *h, const struct engi_horizon_step *step);
 /* Loads a record found when the engine is opened; false: it is not of this kind. */
 bool engi_horizon_load(struct engi_horizon *h, struct slice key);

@@ -136,6 +136,8 @@ int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
         engi_cache_clear(own->cache);
         engi_tables_forget(eng);
         engi_histories_forget(&own->histories);
+        engi_horizon_fini(&own->newest);
+        engi_horizon_fini(&own->assigned);
         engi_horizon_init(&own->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
         engi_horizon_init(&own->assigned, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);
         must(engi_load_marks(own, &why), &why);

@@ -183,6 +183,8 @@ static void close_store(struct store *s) {
     engi_guards_fini(&own->guards);
     for (int i = 0; i < ENGI_COMMIT_LOCKS; i++) pthread_rwlock_destroy(&own->commit_locks.of[i].lock);
     engi_histories_fini(&own->histories);
+    engi_horizon_fini(&own->newest);
+    engi_horizon_fini(&own->assigned);
     engi_cache_free(own->cache);
     free(own);
 }

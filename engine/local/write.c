@@ -220,11 +220,9 @@ static int note_marks(struct batch *b, size_t i) {
     return 0;
 }
 
-/* Whether the delta, reconciled with all earlier writes of its row, gives the delta itself. The
- * check of the guard comes last, because it takes the guard exclusively. */
-static bool replaces(struct batch *b, size_t i) {
+/* Whether the delta, reconciled with all earlier writes of its row, gives the delta itself. */
+static bool decides_row(struct batch *b, size_t i) {
     struct local *own = b->own;
-    struct write *w = &b->writes[i];
     const struct store_change *c = &b->base.changes[i];
     const struct local_table *t = c->table;
     if (!c->covers_below || c->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
@@ -232,8 +230,17 @@ static bool replaces(struct batch *b, size_t i) {
     uint16_t bucket = engi_bucket_of_key(key_of(b, i));
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_FAR, bucket))) return false;
-    w->exclusive = engi_guard_before(&own->guards, w->hash, c->oldest) && engi_guard_upgrade(&own->guards, w->hash);
-    return w->exclusive && engi_guard_before(&own->guards, w->hash, c->oldest);
+    return engi_guard_before(&own->guards, b->writes[i].hash, c->oldest);
+}
+
+/* Whether the delta may be put. While the guard is shared, other commits may write to the row: a cell
+ * of a column that is newer than the delta's schema, or one with a newer timestamp. So everything is
+ * checked again once the guard is held exclusively (invariant 3). The first check only saves taking
+ * the guard. */
+static bool replaces(struct batch *b, size_t i) {
+    struct write *w = &b->writes[i];
+    w->exclusive = decides_row(b, i) && engi_guard_upgrade(&b->own->guards, w->hash);
+    return w->exclusive && decides_row(b, i);
 }
 
 /* Adds the delta to the table's history as well. */
@@ -274,7 +281,7 @@ static int hand_over(struct batch *b, size_t i) {
     return 0;
 }
 
-struct ceilings { int64_t newest, clock; };
+struct ceilings { struct engi_horizon_step newest, clock; };
 
 /* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
  * engine/local/marks.h. */
@@ -343,8 +350,8 @@ static int fill(struct batch *b, struct ceilings *ceilings) {
 }
 
 static void recorded(struct batch *b, const struct ceilings *ceilings) {
-    engi_horizon_recorded(&b->own->newest, ceilings->newest);
-    engi_horizon_recorded(&b->own->assigned, ceilings->clock);
+    engi_horizon_recorded(&b->own->newest, &ceilings->newest);
+    engi_horizon_recorded(&b->own->assigned, &ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
 }
 
@@ -407,7 +414,7 @@ static void count(struct batch *b) {
 /* Writes this round. Every row's guard is shared before the first one is held exclusively. */
 static int write_shared(struct batch *b, bool patience, struct err *e) {
     struct local *own = b->own;
-    struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
+    struct ceilings ceilings = {0};
     b->puts = b->merges = 0;
     b->now_us = 0;
     int rc = fill(b, &ceilings) ? err_nomem(e) : kv_write(own->kv, b->kv, patience, e);

@@ -299,6 +299,60 @@ static void test_a_batch_that_is_gone_is_not_told(void **state) {
     assert_int_equal(atomic_load(&own(w)->guards.waiting), 0);
 }
 
+/* ---- a put that replaces its row ---- */
+
+static struct {
+    struct world *w;
+    bool armed;
+} between;
+
+bool __real_engi_guard_upgrade(struct engi_guards *s, uint64_t hash);
+bool __wrap_engi_guard_upgrade(struct engi_guards *s, uint64_t hash);
+
+/* Writes a cell of a column that the schema of the put does not have, with an older timestamp. */
+static void *write_new_column(void *arg) {
+    struct world *w = arg;
+    struct world writer = {.eng = w->eng, .batch = eng_batch_new(w->eng)};
+    struct eng_part part = the_part();
+    struct eng_cell cell = {.column = 1, .ts = 5, .expiry = ENG_NO_EXPIRY, .value = slice_str("new")};
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str("a"));
+    row.n_cells = 1;
+    row.cells = &cell;
+    assert_int_equal(eng_batch_row(writer.batch, &part, &row, NULL, &writer.e), 0);
+    commit(&writer);
+    assert_int_equal(writer.rc, 0);
+    eng_batch_free(writer.batch);
+    return NULL;
+}
+
+/* Before a commit holds a guard exclusively, another one writes. */
+bool __wrap_engi_guard_upgrade(struct engi_guards *s, uint64_t hash) {
+    pthread_t thread;
+    bool now = between.armed;
+    between.armed = false;
+    if (now && !pthread_create(&thread, NULL, write_new_column, between.w)) pthread_join(thread, NULL);
+    return __real_engi_guard_upgrade(s, hash);
+}
+
+static void test_a_put_keeps_a_new_column_that_was_written_before_it_was_exclusive(void **state) {
+    struct world *w = *state;
+    struct eng_part part = the_part();
+    struct arena a;
+    struct eng_row row;
+    between.w = w;
+    between.armed = true;
+    add(w, "a", 10);
+    commit(w);
+    assert_int_equal(w->rc, 0);
+    assert_false(between.armed);
+    arena_init(&a, 256, 0);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), NOW, &a, &row, NULL, &w->e), 1);
+    assert_int_equal(row.n_cells, 2);
+    assert_int_equal(row.cells[1].column, 1);
+    arena_fini(&a);
+}
+
 /* ---- guards of partitions ---- */
 
 static const uint8_t a_prefix[18] = {0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 4, 'p', 'q', 'r', 's'};
@@ -371,6 +425,8 @@ int main(void) {
                                         teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_commit_that_was_put_off_for_long_waits, setup_engine, teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_gone_is_not_told, setup_engine, teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_put_keeps_a_new_column_that_was_written_before_it_was_exclusive,
+                                        setup_engine, teardown_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
