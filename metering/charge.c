@@ -71,8 +71,7 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
 
 /* ---- writes ---- */
 
-/* The condition was false. The charge is for the row that existed, in one Region, because nothing
- * was written. */
+/* The condition was false. The charge is for the row that existed. */
 static void charge_failed(const struct op_cost *cost, const struct op_write *w, struct charge *c) {
     uint64_t rows = w->row_existed ? w->row.bytes : 0, statics = w->row_existed ? w->statics.bytes : 0;
     rule_add(c, w->row_existed ? RULE_LWT_FAILED_ROW : RULE_LWT_FAILED_ABSENT);
@@ -117,12 +116,15 @@ static void charge_row(const struct op_cost *cost, const struct op_write *w, enu
     c->write_units += (double)(factor * at_least_1(units));
 }
 
-static void charge_any(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
+/* Computes the charge of a write in one Region. Returns the number of Regions that repeat the write:
+ * one for a condition that was false, because nothing was written. */
+static uint32_t charge_one(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
+    uint64_t factor = 1;
+    *c = (struct charge){0};
     if (w->conditional && !w->applied) {
         charge_failed(cost, w, c);
-        return;
+        return 1;
     }
-    uint64_t factor = w->regions;
     rule_add(c, RULE_WRITE_1K);
     rule_add(c, sized_by(w, by));
     if (w->regions > 1) rule_add(c, RULE_WRITE_REGIONS);
@@ -135,10 +137,11 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
         rule_add(c, RULE_WRITE_LOGGED);
         factor *= 2;
     }
-    if (w->has_row) charge_row(cost, w, by, factor, c);
     /* Deleting a partition deletes its static row by an operation of its own, like each of its
      * rows. */
-    if (w->has_static || (w->many && by_row(w, by) && w->image.statics.rows)) {
+    bool with_statics = w->many && by_row(w, by) && w->image.statics.rows;
+    if (w->has_row && !(with_statics && !w->image.row.rows)) charge_row(cost, w, by, factor, c);
+    if (w->has_static || with_statics) {
         struct size_sum statics = by_row(w, by) ? w->image.statics : w->statics;
         if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
         rule_add(c, RULE_WRITE_STATIC);
@@ -146,13 +149,36 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
         c->static_bytes += statics.bytes;
         c->static_write_units += (double)(factor * at_least_1(size_write_steps(statics.bytes)));
     }
+    return w->regions;
+}
+
+void charge_add(struct charge *to, const struct charge *from) {
+    to->read_units += from->read_units;
+    to->write_units += from->write_units;
+    to->static_write_units += from->static_write_units;
+    to->region_write_units += from->region_write_units;
+    to->total += from->total;
+    to->row_bytes += from->row_bytes;
+    to->static_bytes += from->static_bytes;
+    to->rules |= from->rules;
+}
+
+/* Adds the charge of a write in one Region, and bills it in each. */
+static void charge_add_write(struct charge *to, struct charge *one, uint32_t regions) {
+    one->region_write_units = one->write_units + one->static_write_units;
+    one->write_units *= regions;
+    one->static_write_units *= regions;
+    charge_add(to, one);
 }
 
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) {
-    struct charge c = {0};
+    struct charge c = {0}, one;
     for (const struct op_write *w = cost->writes; w; w = w->next)
         if (by == WRITE_SIZE_ROW && w->image.known == IMAGE_UNKNOWN && (w->applied || !w->conditional)) return false;
-    for (const struct op_write *w = cost->writes; w; w = w->next) charge_any(cost, w, by, &c);
+    for (const struct op_write *w = cost->writes; w; w = w->next) {
+        uint32_t regions = charge_one(cost, w, by, &one);
+        charge_add_write(&c, &one, regions);
+    }
     *out = (struct charge_write_size){.row_bytes = c.row_bytes,
                                       .static_bytes = c.static_bytes,
                                       .units = c.write_units + c.static_write_units};
@@ -167,11 +193,12 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
     }
     charge_reads(cost, consistency, out);
     for (struct op_write *w = cost->writes; w; w = w->next) {
-        struct charge before = *out;
-        charge_any(cost, w, cost->write_size, out);
-        w->read_halves = (uint32_t)((out->read_units - before.read_units) * 2);
-        w->write_units = (uint32_t)(out->write_units - before.write_units);
-        w->static_units = (uint32_t)(out->static_write_units - before.static_write_units);
+        struct charge one;
+        uint32_t regions = charge_one(cost, w, cost->write_size, &one);
+        w->read_halves = (uint32_t)(one.read_units * 2);
+        w->write_units = (uint32_t)one.write_units;
+        w->static_units = (uint32_t)one.static_write_units;
+        charge_add_write(out, &one, regions);
     }
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->one_read = cost->reads && !cost->reads->next && !cost->writes;

@@ -23,8 +23,11 @@ enum rule_id {
 
 struct charge {
     double read_units;         /* halves are possible */
-    double write_units;        /* of non-static data */
-    double static_write_units; /* of static data */
+    double write_units;        /* of non-static data; summed over the Regions of the keyspace */
+    double static_write_units; /* of static data; likewise */
+    /* Both kinds in each Region, which capacity, limits, the ledger and metrics count. Only the bill
+     * is the sum over the Regions. */
+    double region_write_units;
     double total;
     uint64_t row_bytes, static_bytes; /* encoded sizes under the model: written, or read */
     uint64_t rules;                   /* bit set of enum rule_id */
@@ -39,6 +42,8 @@ struct charge_write_size {
 
 /* Computes the charge, and stores in each read and write of the cost its part. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
+/* Adds the charge of a further page of the same request. */
+void charge_add(struct charge *to, const struct charge *from);
 /* Returns false when by is WRITE_SIZE_ROW and the rows as they stand were not read. */
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units,

@@ -1,7 +1,6 @@
 #include "metering/explanation.h"
 
 void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge) {
-    struct charge *all = &x->charge;
     x->cost = cost;
     x->pages++;
     x->rows_read += cost->rows_read;
@@ -9,13 +8,7 @@ void explanation_add(struct explanation *x, const struct op_cost *cost, const st
     x->bytes_read += cost->bytes_read;
     x->partitions += cost->partitions;
     for (const struct op_read *r = cost->reads; r; r = r->next) x->filtered += r->filtered;
-    all->read_units += charge->read_units;
-    all->write_units += charge->write_units;
-    all->static_write_units += charge->static_write_units;
-    all->total += charge->total;
-    all->row_bytes += charge->row_bytes;
-    all->static_bytes += charge->static_bytes;
-    all->rules |= charge->rules;
+    charge_add(&x->charge, charge);
 }
 
 static void put_number(struct buf *out, const char *key, double units) {

@@ -87,7 +87,7 @@ struct op_write {
     /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
     struct slice row_key;
     uint32_t object;            /* the table's, of the catalogue */
-    uint32_t read_halves, write_units, static_units; /* as computed by charge_compute */
+    uint32_t read_halves, write_units, static_units; /* in each Region; as computed by charge_compute */
 };
 
 struct op_cost {

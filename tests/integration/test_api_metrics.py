@@ -115,6 +115,17 @@ def test_sums_are_what_clients_were_told(metered, client, kind):
         assert (points[0]["Minimum"], points[0]["Maximum"], points[0]["SampleCount"]) == (min(told), max(told), len(told))
 
 
+def test_writes_of_a_keyspace_in_three_regions_are_what_each_region_takes(request, metered, client):
+    keyspace = "regions_" + request.node.callspec.params["client"]
+    metered.s.execute(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3, 'ap-northeast-1': 3}}")
+    metered.s.execute(f"CREATE TABLE {keyspace}.t (pk int PRIMARY KEY, v blob)")
+    await_active(metered.s, keyspace, "t")
+    for i in range(20):
+        metered.s.execute(f"INSERT INTO {keyspace}.t (pk, v) VALUES (%s, %s)", (i, bytes(850)))
+    points = statistics(client, metered, "ConsumedWriteCapacityUnits", dimensions(Keyspace=keyspace, TableName="t"), ALL)
+    assert [(p["Sum"], p["Maximum"], p["SampleCount"]) for p in points] == [(20, 1, 20)]
+
+
 def test_minutes_join_in_periods_and_the_end_is_not_in_them(metered, client):
     written = "ConsumedWriteCapacityUnits"
     minutes = statistics(client, metered, written, of_table("t"))

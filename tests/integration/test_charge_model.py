@@ -1,7 +1,7 @@
 """Random statements, and what each costs by a model of its own: rows as dictionaries, sizes by the words of docs/metering.md.
 
 Both figures of a write (by the row, by what is written) and its units, charges of reads, and at the end the table's billable size are compared, under
-both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps. Values are literals,
+both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps, in one, two and three Regions. Values are literals,
 bound to markers or JSON. What is unset (a marker, or a column that JSON ... DEFAULT UNSET leaves out) is not written: it counts neither as null nor as a write of static data.
 """
 import json
@@ -11,13 +11,14 @@ import re
 import pytest
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace
+from tally_server import Server, await_active
 from test_metering import charge
 
 COLUMNS = "pk int, ck int, a blob, b int, l list<int>, m map<int, blob>, s blob static, u int static, PRIMARY KEY (pk, ck)"
 REGULAR, STATIC = ("a", "b", "l", "m"), ("s", "u")
 KINDS = {"plain": "", "ttl": " WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}",
          "stamped": " WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}"}
+REGIONS = ["us-east-1", "eu-west-1", "ap-northeast-1"]
 LONG = 1000000
 MOST = 10 ** 6  # of places: n is that before the row of clustering key n, which is that behind the one of n - 1
 
@@ -47,8 +48,9 @@ def cells(column, v):
 
 
 class Model:
-    def __init__(self, model, kind):
-        self.model, self.kind = model, kind
+    def __init__(self, model, kind, regions=1):
+        self.model, self.kind, self.regions = model, kind, regions
+        self.written = 0  # units in each Region
         # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, "#": its deletions that are stored, column: value}
         self.rows, self.statics = {}, {}
         self.moment = 0        # of the request: what it deletes has one timestamp
@@ -320,7 +322,8 @@ def delete_range(rng, model):
 
     def apply(row, written, factor):
         gone = [k for k in model.rows if k[0] == w.pk and first <= k[1] < behind]
-        row.add([model.stored_row(*k) for k in gone if model.is_alive(k)], model.stored_static(w.pk) if partition else None, factor)
+        sizes, static = [model.stored_row(*k) for k in gone if model.is_alive(k)], model.stored_static(w.pk) if partition else None
+        row.add(sizes or (None if static else []), static, factor)  # a partition of static data alone costs what these do
         written.add([model.key_size(w.pk)], None, factor)
         for k in gone:
             del model.rows[k]
@@ -355,13 +358,14 @@ def run_writes(session, rng, model, write_size):
     row, written = Figure(), Figure()
     model.moment += 1
     for w in statements:
-        w.apply(row, written, 2 if kind == BatchType.LOGGED else 1)
+        w.apply(row, written, model.regions * (2 if kind == BatchType.LOGGED else 1))
     c = charge(session, request)
     text = re.sub(r"0x(\w*)", lambda m: f"blob({len(m[1]) // 2})", "; ".join(w.text for w in statements)) + f" {[w.values for w in statements]}"
     assert c["written"] == written.told(), text
     if write_size == "row":
         assert c["row"] == row.told(), text
     assert c.units == (row if write_size == "row" else written).units, text
+    model.written += c.units / model.regions
 
 
 def run_read(session, rng, model):
@@ -389,12 +393,13 @@ def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
     server = Server(tmp_path, "--ddl-delay", "none", "--size-model", size_model, "--write-size", write_size).start()
     with server.cluster(protocol_version=4) as cluster:
         s = cluster.connect()
-        create_keyspace(s, "w")
-        for kind, options in KINDS.items():
-            s.execute(f"CREATE TABLE w.t ({COLUMNS}){options}")
+        for kind, regions in [*((k, 1) for k in KINDS), ("stamped", 2), ("stamped", 3)]:  # tables in several Regions always have timestamps
+            factors = ", ".join(f"'{r}': 3" for r in REGIONS[:regions])
+            s.execute(f"CREATE KEYSPACE w WITH replication = {{'class': 'NetworkTopologyStrategy', {factors}}}")
+            s.execute(f"CREATE TABLE w.t ({COLUMNS}){KINDS[kind] if regions == 1 else ''}")
             await_active(s, "w", "t")  # on a cluster it awaits the end of the rows of the one before
-            model, rng = Model(size_model, kind), random.Random(f"{size_model} {write_size} {kind}")
-            for _ in range(200):
+            model, rng = Model(size_model, kind, regions), random.Random(f"{size_model} {write_size} {kind} {regions}")
+            for _ in range(200 if regions == 1 else 60):
                 run_writes(s, rng, model, write_size)
                 if rng.random() < 0.4:
                     run_read(s, rng, model)
@@ -403,5 +408,7 @@ def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
             stored += sum(model.markers_size(pk, n) + 100 * (size_model == "current") * n for pk in (1, 2, 3) for n in [model.markers(pk)])
             size = s.execute("SELECT billable_bytes FROM system_metering.storage WHERE keyspace_name = 'w' AND table_name = 't'").one()[0]
             assert size == stored
-            s.execute("DROP TABLE w.t")
+            units = s.execute("SELECT write_units FROM system_metering.tables WHERE keyspace_name = 'w' AND table_name = 't'").one()[0]
+            assert units == model.written, "capacity counts what each Region takes"
+            s.execute("DROP KEYSPACE w")
     server.stop()

@@ -1,6 +1,7 @@
 """Limits on a clock that the test moves (system_control.clock): the same trace gives the same refusals byte for byte; auto scaling acts; what limits know outlives a restart."""
 import json
 import random
+import struct
 from datetime import datetime, timedelta
 
 import pytest
@@ -103,6 +104,30 @@ def test_the_same_trace_gives_the_same_refusals_byte_for_byte(timed):
     assert runs[0] == runs[1]
     limits = {json.loads(payload)["limit"] for _, _, payload in runs[0]}
     assert limits >= {"on-demand-write", "on-demand-read", "partition-write", "provisioned-write", "provisioned-read", "entities-partition"}, limits
+
+
+REGIONS = "{'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3, 'ap-northeast-1': 3}"
+
+
+@pytest.mark.parametrize("options, values, limit", [
+    ("WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 20}}", "burst=1", "provisioned-write"),
+    ("", "on-demand-write=20", "on-demand-write"), ("", "table-write=20", "table-write"), ("", "partition-write=20", "partition-write")])
+def test_limits_of_a_keyspace_in_three_regions_count_what_one_region_takes(timed, options, values, limit):
+    t = timed("--limit-values", values)
+    t.at(0)
+    t.session.execute("DROP KEYSPACE lim")
+    t.session.execute(f"CREATE KEYSPACE lim WITH replication = {REGIONS}")
+    t.table("t", options)
+    for second in range(3):
+        t.at(second)
+        granted = [t.write("t", 1) for _ in range(21)]
+        assert granted[:20] == [None] * 20, "20 units a second in each Region are 20 writes"
+        assert json.loads(granted[20][1])["limit"] == limit
+    t.at(4)
+    future = t.session.execute_async("INSERT INTO lim.t (pk, ck, v) VALUES (1, 1, 0x00)")
+    future.result()
+    assert struct.unpack(">d", future.custom_payload["RequestCharge"])[0] == 3, "the bill alone is the sum over the Regions"
+    assert t.session.execute("SELECT write_units FROM system_metering.tables WHERE keyspace_name = 'lim'").one().write_units == 61
 
 
 SCALED = """WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': 5}}

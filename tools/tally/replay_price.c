@@ -44,7 +44,7 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
     int64_t second = r->q.began_us / 1000000;
     if (second != x->second) x->second = second, x->read = x->write = 0;
     x->read += a.charge.read_units;
-    x->write += a.charge.write_units + a.charge.static_write_units;
+    x->write += a.charge.region_write_units;
     if (x->read > x->p->peak_read) x->p->peak_read = x->read;
     if (x->write > x->p->peak_write) x->p->peak_write = x->write;
     out->halves += (int64_t)(a.charge.total * 2);

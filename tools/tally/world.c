@@ -176,12 +176,7 @@ static void run_once(struct world *w, struct cql_run *r, struct world_answer *ou
     enum cql_outcome outcome = run(w, r, &charge);
     buf_clear(&w->paging, SIZE_MAX);
     if (outcome != CQL_FAILED) {
-        struct charge *all = &out->charge;
-        all->read_units += charge.read_units, all->write_units += charge.write_units,
-            all->static_write_units += charge.static_write_units;
-        all->total += charge.total;
-        all->row_bytes += charge.row_bytes, all->static_bytes += charge.static_bytes;
-        all->rules |= charge.rules;
+        charge_add(&out->charge, &charge);
         out->pages++;
         out->rows_read += w->cost.rows_read, out->rows_returned += w->cost.rows_returned;
         out->bytes_read += w->cost.bytes_read, out->partitions += w->cost.partitions;

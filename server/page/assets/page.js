@@ -501,7 +501,7 @@ function costPage(at) {
       ["All", number(sum(r => r.read)), number(sum(r => r.write)), dollars(sum(r => r.demand)), "", dollars(sum(r => r.provisioned)), dollars(sum(r => r.storage))]])
       : h("p", {class: "quiet"}, "No table has had requests yet."));
     note.textContent = `If the load of the last ${WINDOWS[window_.value][0]} went on for a month of ${HOURS} hours, in US dollars, at the prices of ${prices.date}. Provisioned: capacity for the busiest mean of the window at 70 % use. ` +
-      "tally capacity prices whole workloads, with point-in-time recovery, TTL deletes and several Regions.";
+      "A keyspace in several Regions pays for writes and storage in each of them. tally capacity prices whole workloads, with point-in-time recovery, TTL deletes and several Regions.";
   }
   (async () => {
     const prices = readPrices(await (await fetch("/prices.csv")).text());

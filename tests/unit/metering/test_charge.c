@@ -306,15 +306,30 @@ static void test_deletion_by_what_was_there(void **state) {
     assert_true(has_rule(f, RULE_DELETE_EACH));
 }
 
+/* The static row of a partition without rows is all that its deletion deletes. */
+static void test_deletion_of_a_partition_of_static_data(void **state) {
+    struct fixture *f = *state;
+    f->cost.write_size = WRITE_SIZE_ROW;
+    struct op_write *w = add_image(f, OP_DELETE, 0, 0);
+    w->many = true;
+    w->image.statics = row_of(122);
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_true(f->charge.static_write_units == 1);
+}
+
 static void test_write_in_each_region(void **state) {
     struct fixture *f = *state;
     struct op_write *w = add_write(f, 1500, 200);
     w->regions = 3;
     assert_true(total(f, CHARGE_STRONG) == 3 * (2 * 2 + 2 * 1));
     assert_true(has_rule(f, RULE_WRITE_REGIONS));
+    assert_int_equal(w->write_units, 2 * 2); /* capacity and limits count what one Region takes */
+    assert_int_equal(w->static_units, 2 * 1);
+    assert_true(f->charge.region_write_units == 2 * 2 + 2 * 1);
     w->conditional = true;
     w->row_existed = true;
     assert_true(total(f, CHARGE_STRONG) == 2 + 1); /* not applied: nothing was written elsewhere */
+    assert_true(f->charge.region_write_units == 2 + 1);
 }
 
 static void test_current_model_writes(void **state) {
@@ -376,6 +391,7 @@ int main(void) {
         CASE(test_update_and_delete_name_their_rules),
         CASE(test_write_by_row_or_by_what_is_written),
         CASE(test_deletion_by_what_was_there),
+        CASE(test_deletion_of_a_partition_of_static_data),
         CASE(test_write_in_each_region),
         CASE(test_current_model_writes),
         CASE(test_json_names_everything),

@@ -547,7 +547,7 @@ static int take_sample(const struct bench *b, struct measured *s, struct world_a
     of->row_bytes[b->sample] = (double)c.row_bytes * by;
     of->static_bytes[b->sample] = (double)c.static_bytes * by;
     of->reads[b->sample] = c.read_units * by;
-    of->writes[b->sample] = c.write_units + c.static_write_units;
+    of->writes[b->sample] = c.region_write_units;
     s->of[model].rules |= c.rules;
     s->stretched = by > s->stretched ? by : s->stretched;
     if (a->cost->query_class > s->query_class) s->query_class = a->cost->query_class;

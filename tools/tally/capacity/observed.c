@@ -243,6 +243,11 @@ static bool one_partition(const struct op_cost *c, int64_t *token, struct slice 
     return !first;
 }
 
+/* The write units in each Region of the keyspace. The record has the bill, their sum. */
+static double writes_of(const struct trace_request *r, const struct schema_table *t) {
+    return (double)(r->q.write_halves + r->q.static_halves) / 2 / schema_regions(t->keyspace);
+}
+
 /* Runs a request that counts, and notes its visit to a partition. */
 static int look_at(struct capturing *x, const struct trace_request *r) {
     struct cql_request q;
@@ -265,7 +270,7 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
         return 0;
     struct visit v = {.table = x->tables[r->name], .token = token, .second = second,
                       .read_units = (double)r->q.read_halves / 2,
-                      .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2,
+                      .write_units = writes_of(r, x->tables[r->name]),
                       .entities = q.kind == REQUEST_BATCH ? q.n_items : r->q.rows_read,
                       .key = arena_dup(&x->w->arena, key)};
     if (v.write_units > 0 && q.kind != REQUEST_BATCH) v.entities = 1;
@@ -306,7 +311,7 @@ static int add_requests(struct capturing *x, struct figures *by_name) {
             return err_nomem(x->e);
         uint32_t second = (uint32_t)((r->q.began_us / 1000000 - x->first_s) % seconds), i = f->filled++;
         table->second_reads[second] += f->reads[i] = (double)r->q.read_halves / 2;
-        table->second_writes[second] += f->writes[i] = (double)(r->q.write_halves + r->q.static_halves) / 2;
+        table->second_writes[second] += f->writes[i] = writes_of(r, t);
         f->rows[i] = (double)r->q.row_bytes;
         f->statics[i] = (double)r->q.static_bytes;
     }
