@@ -65,6 +65,7 @@ static void on_change(void *arg, const struct schema_change *change) {
     const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name)
                                                                   : NULL;
     pthread_mutex_lock(&a->lock);
+    limiter_set_time(a->limiter, limit_time_of(a)); /* from when on a changed capacity counts */
     bool goes = change->kind == CHANGE_DROPPED || change->kind == CHANGE_GONE;
     if (goes && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
     else if (goes && change->target == TARGET_KEYSPACE) drop_gone(a, s);
@@ -340,6 +341,7 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     a->clock = clock;
     a->ledger = ledger;
     pthread_mutex_init(&a->lock, NULL);
+    limiter_set_time(a->limiter, limit_time_of(a));
     const struct schema *s = catalog_schema(c);
     int rc = ledger_limits(ledger, restore, &(struct restoring){.a = a, .schema = s});
     for (uint32_t i = 0; !rc && i < s->n_spaces; i++) {

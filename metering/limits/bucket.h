@@ -7,7 +7,10 @@
  *   T1  a bucket's time never goes back, because the limiter's time (limiter.h) does not. A bucket
  *       that took an older reading would be filled twice for the same time.
  *
- * Asserted in bucket_fill.
+ *   T4  time that has passed fills a bucket at the rate, and up to the capacity, that it had while
+ *       the time passed. The bucket keeps both, and a new rate counts from the call that sets it.
+ *
+ * T1 is asserted in bucket_fill.
  */
 #pragma once
 
@@ -15,12 +18,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
 enum { BUCKET_UNIT = 1000000 };
 #define BUCKET_MOST (INT64_C(1) << 60)
 
 struct bucket {
     int64_t level; /* millionths of units; within plus and minus BUCKET_MOST */
     int64_t at_us; /* when it was last filled; 0: it is new */
+    int64_t rate, cap; /* in force since then (T4); below 1: not known */
 };
 
 /* a * b for two numbers from 0; at most BUCKET_MOST. */
@@ -36,14 +42,21 @@ static inline void bucket_take(struct bucket *b, int64_t n) {
     b->level = level < -BUCKET_MOST ? -BUCKET_MOST : level > BUCKET_MOST ? BUCKET_MOST : level;
 }
 
-/* Refills the bucket for the time up to now_us: rate units a second, up to cap units. A new bucket
- * begins with start units. */
+/* Refills the bucket for the time up to now_us, and sets the rate, units a second, and the capacity
+ * that it has from now on. A new bucket begins with start units. */
 static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, int64_t cap, int64_t start) {
-    int64_t rim = bucket_times(cap, BUCKET_UNIT);
     assert(!b->at_us || b->at_us <= now_us); /* T1 */
+    if (b->rate < 1 || b->cap < 1) b->rate = rate, b->cap = cap;
+    int64_t rim = bucket_times(b->cap, BUCKET_UNIT);
     if (!b->at_us) b->level = bucket_times(start, BUCKET_UNIT);
-    else if (b->level < rim) b->level += bucket_times(rate, now_us - b->at_us); /* at most twice BUCKET_MOST */
+    else if (b->level < rim) b->level += bucket_times(b->rate, now_us - b->at_us); /* at most twice BUCKET_MOST */
     if (b->level > rim) b->level = rim;
+    if (UNLIKELY(b->rate != rate || b->cap != cap)) {
+        rim = bucket_times(cap, BUCKET_UNIT);
+        if (b->level > rim) b->level = rim;
+        b->rate = rate;
+        b->cap = cap;
+    }
     b->at_us = now_us;
 }
 

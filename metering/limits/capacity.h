@@ -42,6 +42,8 @@ void capacity_define(struct capacity *c, const struct capacity *definition, int6
 /* Adds n used counts; n 0 only lets time pass. scales: auto scaling is simulated. A clock that was
  * set back ends the minute; its counts stay in the window. */
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
+/* When the present minute ends, the next moment at which the rate may change. */
+static inline int64_t capacity_changes_us(const struct capacity *c) { return (c->minute + 1) * 60 * INT64_C(1000000); }
 /* Takes back n counts that were added at at_us. Counts of a minute that is over stay, because peaks
  * and auto scaling have used them already. */
 void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n);

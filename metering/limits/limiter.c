@@ -94,6 +94,114 @@ static struct limit_table *table_add(struct limiter *l, uint32_t object) {
     return NULL;
 }
 
+/* ---- draws ---- */
+
+/* A request to a bucket: n counts, at a rate of counts a second, from a bucket that holds cap and
+ * is new with start. behind: postpaid, as reads are. */
+struct draw {
+    enum limit_id limit;
+    struct bucket *bucket;
+    int64_t whole; /* the limit, of which rate is this server's fraction */
+    int64_t rate, cap, start, n;
+    bool behind, stays; /* stays: taken for good, also when another limit refuses the request */
+    int per_unit;
+};
+
+/* A bucket that holds one second's worth of this server's fraction of the limit. */
+static struct draw second(const struct limiter *l, enum limit_id limit, uint32_t fraction, struct bucket *b, int64_t n,
+                          bool behind) {
+    int per_unit = limit_is_of_reads(limit) ? HALVES : 1;
+    int64_t whole = l->o.values.of[limit] * per_unit, rate = fraction ? division_rate(whole, fraction) : whole;
+    return (struct draw){.limit = limit,
+                         .bucket = b,
+                         .whole = whole,
+                         .rate = rate,
+                         .cap = rate,
+                         .start = rate,
+                         .n = n,
+                         .behind = behind,
+                         .per_unit = per_unit};
+}
+
+/* The draw on a table's capacity. An on-demand table holds one second's worth, a provisioned one
+ * also its unused capacity, for a burst. */
+static struct draw of_capacity(const struct limiter *l, const struct capacity *c, uint32_t fraction, struct bucket *b,
+                               enum limit_id most, int64_t n) {
+    bool reads = c->per_unit == HALVES;
+    enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE)
+                                         : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
+    int64_t whole = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
+    int64_t rate = fraction ? division_rate(whole, fraction) : whole;
+    return (struct draw){.limit = limit,
+                         .bucket = b,
+                         .whole = whole,
+                         .rate = rate,
+                         .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate,
+                         .start = rate,
+                         .n = n,
+                         .behind = reads,
+                         .per_unit = c->per_unit};
+}
+
+/* Lets a capacity follow the time. Its rate may change at the end of each minute, up to which its
+ * bucket is filled first (T4). */
+static void follow(struct limiter *l, struct capacity *c, struct bucket *b, uint32_t fraction, enum limit_id most) {
+    enum { STEPS = 60 }; /* as many idle minutes as auto scaling looks at */
+    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], end_us;
+    for (int i = 0; i < STEPS && c->minute && (end_us = capacity_changes_us(c)) <= l->time.wall_us; i++) {
+        int64_t at_us = l->time.now_us - (l->time.wall_us - end_us);
+        capacity_add(c, end_us, 0, window, l->o.scales);
+        const struct draw d = of_capacity(l, c, fraction, b, most, 0);
+        if (b->at_us && at_us > b->at_us) bucket_fill(b, at_us, d.rate, d.cap, d.start);
+    }
+    capacity_add(c, l->time.wall_us, 0, window, l->o.scales);
+}
+
+/* Brings the capacity of a table up to date. */
+static void table_follow(struct limiter *l, struct limit_table *t) {
+    if (UNLIKELY(t->restored)) move_all_restored(l, t);
+    follow(l, &t->read, &t->read_bucket, t->read_part.fraction, LIMIT_TABLE_READ);
+    follow(l, &t->write, &t->write_bucket, t->write_part.fraction, LIMIT_TABLE_WRITE);
+}
+
+enum { OF_TABLE = 4, OF_PARTITION = 2 };
+
+static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p,
+                     struct draw draws[OF_TABLE]) {
+    t->touched = true;
+    table_follow(l, t);
+    uint32_t of_reads = t->read_part.fraction, of_writes = t->write_part.fraction;
+    draws[0] = second(l, LIMIT_TABLE_READ, of_reads, &t->read_most, p->read_halves, true);
+    draws[1] = of_capacity(l, &t->read, of_reads, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
+    draws[2] = second(l, LIMIT_TABLE_WRITE, of_writes, &t->write_most, p->write_units, false);
+    draws[3] = of_capacity(l, &t->write, of_writes, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
+}
+
+static struct draw account_reads(struct limiter *l, int64_t n) {
+    struct limit_table *t = account_open(l);
+    return second(l, LIMIT_ACCOUNT_READ, t->read_part.fraction, &t->read_bucket, n, true);
+}
+static struct draw account_writes(struct limiter *l, int64_t n) {
+    struct limit_table *t = account_open(l);
+    return second(l, LIMIT_ACCOUNT_WRITE, t->write_part.fraction, &t->write_bucket, n, false);
+}
+
+static void fill(const struct limiter *l, const struct draw *draws, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (draws[i].bucket->at_us)
+            bucket_fill(draws[i].bucket, l->time.now_us, draws[i].rate, draws[i].cap, draws[i].start);
+}
+
+/* Fills the buckets of a table, or of the account, after the change of a parameter, so that it counts
+ * from now on (T4). */
+static void fill_table(struct limiter *l, struct limit_table *t) {
+    const struct limit_part nothing = {.object = t->object};
+    struct draw draws[OF_TABLE] = {{0}};
+    if (t->object) of_table(l, t, &nothing, draws);
+    else draws[0] = account_reads(l, 0), draws[1] = account_writes(l, 0);
+    fill(l, draws, t->object ? OF_TABLE : 2);
+}
+
 struct limiter *limiter_new(const struct limiter_options *o) {
     struct limiter *l = calloc(1, sizeof(*l));
     if (!l) return NULL;
@@ -119,8 +227,10 @@ const struct limiter_options *limiter_options(const struct limiter *l) { return 
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
                    const struct capacity *read, const struct capacity *write) {
     struct limit_table *t = table_find(l, object);
-    if (t) t->touched = true; /* a new one has nothing to be kept */
+    bool had = t && t->read.per_unit; /* a new one has nothing to be kept */
+    if (t) t->touched = true;
     if (!t && !(t = table_add(l, object))) return -1;
+    if (had) table_follow(l, t);
     snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace);
     snprintf(t->table, sizeof(t->table), "%s", table);
     t->mode = limit_rules_find(&l->o.rules, keyspace, table, l->o.mode);
@@ -130,6 +240,7 @@ int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, con
     w.per_unit = 1;
     capacity_define(&t->read, &r, l->o.values.of[LIMIT_ON_DEMAND_READ]);
     capacity_define(&t->write, &w, l->o.values.of[LIMIT_ON_DEMAND_WRITE]);
+    if (had) fill_table(l, t);
     return 0;
 }
 
@@ -139,21 +250,16 @@ void limiter_drop(struct limiter *l, uint32_t object) {
     free(object_list_remove(&l->tables, object));
 }
 
-static const struct limit_table *as_of_now(struct limiter *l, struct limit_table *t) {
-    int64_t wall_us = l->time.wall_us;
-    capacity_add(&t->read, wall_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-    capacity_add(&t->write, wall_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-    return t;
-}
-
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i) {
     if (i >= l->tables.n) return NULL;
-    return i ? as_of_now(l, table_at(l, i)) : table_at(l, i);
+    if (i) table_follow(l, table_at(l, i));
+    return table_at(l, i);
 }
 
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object) {
     struct limit_table *t = object ? table_find(l, object) : NULL;
-    return t ? as_of_now(l, t) : NULL;
+    if (t) table_follow(l, t);
+    return t;
 }
 
 /* ---- restarts ---- */
@@ -188,17 +294,6 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
 }
 
 /* ---- one bucket ---- */
-
-/* A request to a bucket: n counts, at a rate of counts a second, from a bucket that holds cap and
- * is new with start. behind: postpaid, as reads are. */
-struct draw {
-    enum limit_id limit;
-    struct bucket *bucket;
-    int64_t whole; /* the limit, of which rate is this server's fraction */
-    int64_t rate, cap, start, n;
-    bool behind, stays; /* stays: taken for good, also when another limit refuses the request */
-    int per_unit;
-};
 
 struct asking {
     struct limiter *l;
@@ -241,58 +336,7 @@ static void give_back(struct limiter *l, uint32_t n_kept) {
     }
 }
 
-/* A bucket that holds one second's worth of this server's fraction of the limit. */
-static struct draw second(const struct limiter *l, enum limit_id limit, uint32_t fraction, struct bucket *b, int64_t n,
-                          bool behind) {
-    int per_unit = limit_is_of_reads(limit) ? HALVES : 1;
-    int64_t whole = l->o.values.of[limit] * per_unit, rate = fraction ? division_rate(whole, fraction) : whole;
-    return (struct draw){.limit = limit,
-                         .bucket = b,
-                         .whole = whole,
-                         .rate = rate,
-                         .cap = rate,
-                         .start = rate,
-                         .n = n,
-                         .behind = behind,
-                         .per_unit = per_unit};
-}
-
 /* ---- the limits ---- */
-
-/* The draw on a table's capacity. An on-demand table holds one second's worth, a provisioned one
- * also its unused capacity, for a burst. */
-static struct draw of_capacity(const struct limiter *l, const struct capacity *c, uint32_t fraction, struct bucket *b,
-                               enum limit_id most, int64_t n) {
-    bool reads = c->per_unit == HALVES;
-    enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE)
-                                         : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
-    int64_t whole = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
-    int64_t rate = fraction ? division_rate(whole, fraction) : whole;
-    return (struct draw){.limit = limit,
-                         .bucket = b,
-                         .whole = whole,
-                         .rate = rate,
-                         .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate,
-                         .start = rate,
-                         .n = n,
-                         .behind = reads,
-                         .per_unit = c->per_unit};
-}
-
-enum { OF_TABLE = 4, OF_PARTITION = 2 };
-
-static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p,
-                     struct draw draws[OF_TABLE]) {
-    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
-    t->touched = true;
-    capacity_add(&t->read, wall_us, 0, window, l->o.scales);
-    capacity_add(&t->write, wall_us, 0, window, l->o.scales);
-    uint32_t of_reads = t->read_part.fraction, of_writes = t->write_part.fraction;
-    draws[0] = second(l, LIMIT_TABLE_READ, of_reads, &t->read_most, p->read_halves, true);
-    draws[1] = of_capacity(l, &t->read, of_reads, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
-    draws[2] = second(l, LIMIT_TABLE_WRITE, of_writes, &t->write_most, p->write_units, false);
-    draws[3] = of_capacity(l, &t->write, of_writes, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
-}
 
 static int by_partition(const void *a, const void *b) {
     const struct divided *x = a, *y = b;
@@ -345,15 +389,6 @@ static struct draw of_connection(const struct limiter *l, struct limit_connectio
     struct draw d = second(l, LIMIT_CONNECTION, 0, &c->statements, statements, false);
     d.stays = true;
     return d;
-}
-
-static struct draw account_reads(struct limiter *l, int64_t n) {
-    struct limit_table *t = account_open(l);
-    return second(l, LIMIT_ACCOUNT_READ, t->read_part.fraction, &t->read_bucket, n, true);
-}
-static struct draw account_writes(struct limiter *l, int64_t n) {
-    struct limit_table *t = account_open(l);
-    return second(l, LIMIT_ACCOUNT_WRITE, t->write_part.fraction, &t->write_bucket, n, false);
 }
 
 /* The account's quotas apply to provisioned tables only. */
@@ -666,22 +701,12 @@ static void take_fraction(struct limit_part_of *p, uint64_t others, uint32_t n) 
     p->fraction = n ? division_fraction(least(p->demand, p->before), others, n) : 0; /* V2 */
 }
 
-/* The buckets are filled first, so that a fraction counts from now on. */
 static void divide_table(struct limiter *l, struct limit_table *t, const struct sum *s) {
     int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
-    const struct limit_part nothing = {.object = t->object};
-    struct draw draws[OF_TABLE];
-    if (t->object) of_table(l, t, &nothing, draws);
-    else {
-        draws[0] = account_reads(l, 0);
-        draws[1] = account_writes(l, 0);
-    }
-    for (size_t i = 0; i < (t->object ? OF_TABLE : 2) && !t->restored; i++) {
-        const struct draw *d = &draws[i];
-        if (d->bucket->at_us) bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
-    }
+    if (t->object) table_follow(l, t);
     take_fraction(&t->read_part, s->read, s->n_read);
     take_fraction(&t->write_part, s->write, s->n_write);
+    fill_table(l, t);
     if (!t->object || t->mode == LIMITS_OFF) return;
     capacity_add(&t->read, wall_us, (int64_t)s->read_new, window, l->o.scales);
     capacity_add(&t->write, wall_us, (int64_t)s->write_new, window, l->o.scales);
@@ -701,11 +726,22 @@ static void divide_partition(struct limiter *l, const struct limit_demand *of, c
                          .write = s->n_write ? division_fraction(write, s->write, s->n_write) : 0};
 }
 
+static void fill_partitions(const struct limiter *l, const struct divided *of, size_t n) {
+    for (const struct divided *d = of; d < of + n; d++) {
+        const struct limit_part nothing = {.object = d->object, .token = d->token};
+        struct partition_bucket *b = partition_bucket_find(&l->partitions, d->object, d->token);
+        struct draw draws[OF_PARTITION];
+        if (!b) continue;
+        of_partition(l, b, &nothing, draws);
+        fill(l, draws, OF_PARTITION);
+    }
+}
+
 void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n) {
-    struct divided *room = n ? realloc(l->divided, n * sizeof(*room)) : l->divided;
+    struct divided *before = l->divided, *room = n ? malloc(n * sizeof(*room)) : NULL;
+    size_t at = 0, n_before = l->n_divided;
     struct sum s;
-    size_t at = 0;
-    if (room) l->divided = room;
+    l->divided = room;
     l->n_divided = 0;
     if (n) qsort(others, n, sizeof(*others), limit_demand_order);
     for (uint32_t i = 0; i < l->tables.n; i++) {
@@ -721,4 +757,7 @@ void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n) {
         at += sum_up(of, n - at, &s);
         if (of->of_partition) divide_partition(l, of, &s);
     }
+    fill_partitions(l, before, n_before);
+    fill_partitions(l, l->divided, l->n_divided);
+    free(before);
 }

@@ -106,6 +106,26 @@ def test_the_same_trace_gives_the_same_refusals_byte_for_byte(timed):
     assert limits >= {"on-demand-write", "on-demand-read", "partition-write", "provisioned-write", "provisioned-read", "entities-partition"}, limits
 
 
+def provisioned(units):
+    return f"WITH CUSTOM_PROPERTIES = {{'capacity_mode': {{'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': {units}}}}}"
+
+
+def test_idle_time_before_a_raise_of_the_capacity_counts_at_the_rate_of_then(timed):
+    t = timed("--limit-values", "partition-write=40000")
+    t.at(0)
+    t.table("t", provisioned(10))
+    t.table("innocent", provisioned(10))
+    assert t.write("t", 10) is None and t.write("t", 1) and t.write("innocent", 10) is None
+    t.at(300)
+    t.session.execute("ALTER TABLE lim.t " + provisioned(1000))
+    await_active(t.session, "lim", "t")
+    assert [t.write("t", 500) for _ in range(6)] == [None] * 6, "300 seconds of 10 units"
+    assert json.loads(t.write("t", 500)[1])["retry_after_ms"] == 500, "and now 1,000 a second"
+    t.at(301)
+    assert [t.write("t", 500) for _ in range(2)] == [None] * 2 and t.write("t", 1)
+    assert t.write("innocent", 3000) is None and t.write("innocent", 1)
+
+
 REGIONS = "{'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3, 'ap-northeast-1': 3}"
 
 

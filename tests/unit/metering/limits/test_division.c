@@ -239,6 +239,19 @@ static void test_servers_hold_a_partitions_limit_together(void **state) {
     assert_in_range(go(w, 2, one, TEST), TEST * 1000 * 9 / 10, TEST * 1000 * 11 / 10);
 }
 
+/* A fraction counts from the round that sets it: a server that is alone again gets the whole limits, and a
+ * second later the buckets of table and partition hold a whole second's worth. */
+static void test_a_fraction_counts_from_its_round_on(void **state) {
+    struct world *w = *state;
+    const uint64_t loads[SERVERS] = {1600, 1600, 1600, 1600};
+    go(w, 2, loads, SETTLE);
+    turn(w, 0, 0);
+    w->now_us += S;
+    w->admitted[0] = 0;
+    ask(w, 0, 2, 1500);
+    assert_int_equal(w->admitted[0], 1000);
+}
+
 /* What the others use counts for the peak of an on-demand table. */
 static void test_peaks_are_those_of_all_servers(void **state) {
     struct world *w = *state;
@@ -261,6 +274,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_fractions_follow_the_traffic, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_server_alone_has_the_whole_limit_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_servers_hold_a_partitions_limit_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_fraction_counts_from_its_round_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_peaks_are_those_of_all_servers, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,6 +269,70 @@ static void minute_of(struct world *w, int64_t rate) {
         for (int64_t n = 0; n < rate; n += 500) (void)writes(w, n, rate - n < 500 ? rate - n : 500);
 }
 
+static int64_t granted(struct world *w, int seconds, int64_t a_second) {
+    int64_t n = 0;
+    for (int i = 0; i < 10 * seconds; i++, w->now_us += S / 10)
+        for (int k = 0; k < a_second / 10; k++) n += writes(w, i * a_second + k, 1);
+    return n;
+}
+
+/* T4: time before a change of the capacity counts by the capacity of then. */
+static void test_a_raised_capacity_grants_idle_time_at_the_rate_of_then(void **state) {
+    (void)state;
+    const struct capacity ten = {.provisioned = true, .units = 10}, thousand = {.provisioned = true, .units = 1000};
+    struct limiter_options o = options("connection=1000000,partition-write=1000000");
+    struct world w;
+    open_world(&w, &o);
+    set_time(w.l, w.now_us);
+    assert_int_equal(limiter_define(w.l, 1, "k", "t", &ten, &ten), 0);
+    assert_int_equal(granted(&w, 10, 100), 10 + 99); /* the last tenth of a second is not over */
+    w.now_us += (int64_t)300 * S;
+    set_time(w.l, w.now_us);
+    assert_int_equal(limiter_define(w.l, 1, "k", "t", &thousand, &thousand), 0);
+    assert_int_equal(granted(&w, 12, 40000), 3000 + 119 * 100);
+    set_time(w.l, w.now_us);
+    assert_int_equal(limiter_define(w.l, 1, "k", "t", &ten, &ten), 0);
+    w.now_us += (int64_t)100 * S;
+    assert_int_equal(granted(&w, 1, 40000), 100 + 100 * 10 + 9); /* a tenth of a second at 1,000, then 10 a second */
+    limiter_free(w.l);
+}
+
+/* Warm throughput of a table on demand, raised and raised again. */
+static void test_raised_warm_throughput_counts_from_then_on(void **state) {
+    (void)state;
+    struct limiter_options o = options("connection=1000000,partition-write=1000000,on-demand-write=10");
+    const struct capacity warm = {.warm = 1000};
+    struct world w;
+    open_world(&w, &o);
+    assert_true(writes(&w, 1, 10));
+    w.now_us += (int64_t)300 * S;
+    set_time(w.l, w.now_us);
+    assert_int_equal(limiter_define(w.l, 1, "k", "t", &warm, &warm), 0);
+    assert_int_equal(granted(&w, 1, 20000), 10 + 9 * 100);
+    limiter_free(w.l);
+}
+
+/* Auto scaling raises the capacity after two busy minutes, and the next request follows minutes later:
+ * the bucket has been filling at the raised rate, whether or not the table was displayed meanwhile. */
+static void test_scaling_of_a_quiet_table_fills_its_bucket_in_time(void **state) {
+    (void)state;
+    for (int looks = 0; looks < 2; looks++) {
+        struct limiter_options o = options("connection=1000000,partition-write=1000000");
+        const struct capacity c = {.provisioned = true, .units = 10,
+                                   .scaling = {.enabled = true, .minimum = 10, .maximum = 1000, .target_percent = 50}};
+        struct world w;
+        o.scales = true;
+        open_world(&w, &o);
+        set_time(w.l, w.now_us);
+        assert_int_equal(limiter_define(w.l, 1, "k", "t", &c, &c), 0);
+        for (int i = 0; i < 240; i++, w.now_us += S / 2) assert_true(writes(&w, i, 5));
+        for (int i = 0; i < 200; i++, w.now_us += S)
+            if (looks) assert_int_equal(capacity_rate(&table_now(&w, 1)->write, INT64_MAX), 20);
+        assert_int_equal(granted(&w, 1, 20000), 10 + 200 * 20 + 18);
+        limiter_free(w.l);
+    }
+}
+
 static void test_on_demand_doubles_the_previous_peak_every_window(void **state) {
     (void)state;
     struct limiter_options o = options("account-write=1000000,connection=1000000");
@@ -527,6 +591,9 @@ int main(void) {
         cmocka_unit_test(test_a_refused_request_takes_nothing),
         cmocka_unit_test(test_several_partitions_ask_their_table_once),
         cmocka_unit_test(test_a_burst_is_what_was_not_used_up_to_300_seconds),
+        cmocka_unit_test(test_a_raised_capacity_grants_idle_time_at_the_rate_of_then),
+        cmocka_unit_test(test_raised_warm_throughput_counts_from_then_on),
+        cmocka_unit_test(test_scaling_of_a_quiet_table_fills_its_bucket_in_time),
         cmocka_unit_test(test_on_demand_doubles_the_previous_peak_every_window),
         cmocka_unit_test(test_peaks_go_by_what_was_written),
         cmocka_unit_test(test_every_number_from_1_is_a_limit),

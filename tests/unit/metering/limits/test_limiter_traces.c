@@ -183,6 +183,47 @@ static void test_random_traces_agree_with_a_model(void **state) {
     }
 }
 
+/* Capacities that change under load, and clocks that leap: the model fills its bucket microsecond by
+ * microsecond, by the capacity of each. */
+static void test_capacities_that_change_under_load_agree_with_a_model(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct limiter_options o = options("connection=1000000,partition-write=1000000,burst=20");
+        uint64_t r = seed * 48271;
+        int64_t rate = 20, level, at_us, refused = 0, changes = 0;
+        struct world w;
+        open_world(&w, &o);
+        const struct capacity first = {.provisioned = true, .units = rate};
+        set_time(w.l, at_us = w.now_us);
+        assert_int_equal(limiter_define(w.l, 1, "k", "t", &first, &first), 0);
+        assert_true(writes(&w, 1, 1)); /* from here on the bucket fills */
+        level = (rate - 1) * S;
+        for (int i = 0; i < 5000; i++) {
+            int64_t steps[] = {0, 1, 3000, 60000, random_next(&r) % 50 ? 20000 : (int64_t)(random_next(&r) % 200) * S};
+            w.now_us += steps[random_next(&r) % ARRAY_LEN(steps)];
+            level += (w.now_us - at_us) * rate;
+            at_us = w.now_us;
+            if (level > rate * 20 * S) level = rate * 20 * S;
+            if (random_next(&r) % 20 == 0) {
+                struct capacity c = {.provisioned = true, .units = rate = 1 + (int64_t)(random_next(&r) % 300)};
+                set_time(w.l, w.now_us);
+                assert_int_equal(limiter_define(w.l, 1, "k", "t", &c, &c), 0);
+                if (level > rate * 20 * S) level = rate * 20 * S;
+                changes++;
+                continue;
+            }
+            int64_t n = 1 + (int64_t)(random_next(&r) % 30);
+            bool may = level >= (n < rate * 20 ? n : rate * 20) * S;
+            assert_int_equal(writes(&w, i, n), may);
+            if (may) level -= n * S;
+            refused += !may;
+        }
+        assert_in_range(refused, 200, 4800);
+        assert_true(changes > 100);
+        limiter_free(w.l);
+    }
+}
+
 /* ---- faults of the disk, at random ---- */
 
 /* Tables 1 to 4: on demand, provisioned, in shadow, on demand. Capacities move with peaks and auto
@@ -430,6 +471,7 @@ static void test_a_limiter_goes_on_where_the_one_before_ended(void **state) {
         random = random * 1664525 + 1013904223;
         a.now_us += random >> 8 & 0x7ffff;
         if (step == 2000) {
+            limiter_set_time(b.l, (struct limit_time){.now_us = a.now_us - b.began_us, .wall_us = a.now_us});
             assert_int_equal(limiter_save(a.l, restore_one, b.l), 0);
             assert_int_equal(limiter_define(b.l, 1, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
             assert_int_equal(limiter_define(b.l, 2, "k", "u", &provisioned, &provisioned), 0);
@@ -479,6 +521,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_same_trace_gives_the_same_refusals_byte_for_byte),
         cmocka_unit_test(test_random_traces_agree_with_a_model),
+        cmocka_unit_test(test_capacities_that_change_under_load_agree_with_a_model),
         cmocka_unit_test(test_what_fails_at_once_might_never_have_been_asked),
         cmocka_unit_test(test_what_fails_late_comes_back_too),
         cmocka_unit_test(test_capacities_move_with_what_was_applied),
