@@ -304,8 +304,9 @@ static void remove_record(struct membership *m, const struct observed *o) {
 static void judge(struct membership *m, int64_t began_us, int64_t ended_us) {
     for (struct observed *o = m->others; o; o = o->next) {
         bool was_live = o->live;
-        int64_t silent_us = o->moved ? 0 : began_us - o->changed_us;
-        if (o->moved) o->changed_us = ended_us;
+        bool restarts = o->moved || m->failing; /* L1: a record cannot change while the store fails */
+        int64_t silent_us = restarts ? 0 : began_us - o->changed_us;
+        if (restarts) o->changed_us = ended_us;
         o->live = o->is_there && (o->moved || (was_live && silent_us < MEMBERSHIP_EXPIRE_US)); /* L1 */
         m->changed = m->changed || o->altered || was_live != o->live;
         o->moved = o->altered = false;
@@ -357,9 +358,11 @@ static int run_round(struct membership *m, bool writes, struct err *e) {
 void membership_tick(struct membership *m) {
     struct err e = {0};
     int rc = ENG_CHANGED;
-    for (int i = 0; rc == ENG_CHANGED && i < TRIES; i++) rc = run_round(m, true, &e);
-    if (rc == -1 && !m->failing) log_warn("membership: %s", e.text);
-    m->failing = rc == -1;
+    for (int i = 0; rc == ENG_CHANGED && i < TRIES; i++) {
+        rc = run_round(m, true, &e);
+        if (rc == -1 && !m->failing) log_warn("membership: %s", e.text);
+        m->failing = rc == -1;
+    }
 }
 
 static void *work(void *arg) {

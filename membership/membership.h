@@ -15,7 +15,8 @@
  *
  * L1. A server is taken for dead only after EXPIRE_US in which reads of its record returned the same
  *     bytes. The time begins when the first of these reads has ended, and ends when the last one
- *     begins, so that a read that hangs, or an observer that was stopped, declares nobody dead.
+ *     begins, so that a read that hangs, or an observer that was stopped, declares nobody dead. A round
+ *     that fails restarts the time: while the store fails, the others cannot renew their records either.
  * L2. No two servers lead at the same time, as long as no clock runs a fifth faster than another and
  *     no two servers have one address. A leader trusts its lease for LEASE_US after it began to
  *     renew its record. It renews on the condition that the lease names it, and another server takes

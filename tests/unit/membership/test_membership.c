@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/fault.h"
 #include "membership/membership.h"
 
 enum { SERVERS = 3, TEXT = 256 };
@@ -298,6 +299,33 @@ static void test_an_observer_that_was_stopped_declares_nobody_dead(void **state)
     assert_events(w, 2, "UP 1 ");
 }
 
+/* While the store fails, no server can renew its record. Those of servers that live change within
+ * MEMBERSHIP_RENEW_US after the outage, the first observer reads them before that. */
+static void test_rounds_that_fail_declare_nobody_dead(void **state) {
+    static const enum fault_point points[] = {FAULT_KV_READ, FAULT_KV_WRITE};
+    struct world *w = *state;
+    start(w, 1);
+    start(w, 2);
+    go(w, 3);
+    w->machines[1].events[0] = w->machines[2].events[0] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        fault_arm(points[i], FAULT_ALWAYS);
+        go(w, 8);
+        fault_arm(points[i], 0);
+        go(w, 20);
+        assert_events(w, 1, "");
+        assert_events(w, 2, "");
+    }
+    kill_server(w, 2); /* the outage hides its death, and no more than that */
+    fault_arm(FAULT_KV_READ, FAULT_ALWAYS);
+    go(w, 20);
+    fault_arm(FAULT_KV_READ, 0);
+    go(w, MEMBERSHIP_EXPIRE_US / 1000000);
+    assert_events(w, 1, "");
+    go(w, 1);
+    assert_events(w, 1, "DOWN 2 ");
+}
+
 /* ... and makes its own record anew if the others have removed it. */
 static void test_a_server_that_was_removed_comes_back(void **state) {
     struct world *w = *state;
@@ -522,6 +550,7 @@ int main(void) {
         TEST(test_a_dead_server_that_comes_back_is_up_again),
         TEST(test_each_run_that_ends_is_told_of),
         TEST(test_an_observer_that_was_stopped_declares_nobody_dead),
+        TEST(test_rounds_that_fail_declare_nobody_dead),
         TEST(test_a_server_that_was_removed_comes_back),
         TEST(test_a_server_is_known_when_it_has_joined),
         TEST(test_the_version_of_the_schema_is_published),
