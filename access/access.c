@@ -373,6 +373,20 @@ static void look_again(struct access_control *a) {
     if (rc) atomic_store(&a->noticed, true);
 }
 
+int access_catch_up(struct access_control *a, struct err *e) {
+    uint64_t version;
+    if (eng_one_writer(a->eng)) return 0;
+    if (read_version(a, &version, e)) return -1;
+    pthread_mutex_lock(&a->change_lock);
+    if (a->unread || a->version < version) {
+        atomic_store(&a->noticed, true);
+        look_again(a);
+    }
+    int rc = a->unread ? err_set(e, ERR_OVERLOADED, "The roles cannot be read; try again") : 0;
+    pthread_mutex_unlock(&a->change_lock);
+    return rc;
+}
+
 /* Completes the roles that were read at a start: removes the grants on objects that were dropped
  * shortly before a stop, and makes the first role. */
 static int complete(struct access_control *a, struct err *e) {

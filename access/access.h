@@ -50,6 +50,10 @@ const struct role_set *access_roles(struct access_control *a);
 /* Changes with every change of the roles: one atomic load. */
 uint64_t access_generation(const struct access_control *a);
 
+/* Makes sure that the current set is as new as the call: other servers may have changed roles. Waits for
+ * the store. -1: ERR_OVERLOADED, or the store cannot be read. */
+int access_catch_up(struct access_control *a, struct err *e) MUST_CHECK;
+
 /* ---- changes ---- */
 
 /* The current set, after what other servers have changed. May wait for the store. */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "access/access.h"
 #include "base/log.h"
 #include "base/name_tree.h"
 #include "cql/permit.h"
@@ -121,6 +122,21 @@ static size_t bytes_of(const struct value *values, uint32_t n) {
     return bytes;
 }
 
+/* The class of the workers that run a request of which no more is known than its kind and text. */
+static enum cql_work_class class_of(const struct cql_request *in) {
+    static const enum cql_work_class classes[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        WORK_DDL, /* STMT_KINDS */
+    };
+    switch (in->kind) {
+    case REQUEST_BATCH: return WORK_UPDATE;
+    case REQUEST_EXECUTE: return WORK_READ;
+    default: return classes[cql_parse_kind(in->query)]; /* only parsing would say what it needs besides */
+    }
+}
+
 /* Checks a QUERY, PREPARE or BATCH before any work. True: a worker of work_class must run it. */
 static bool exceeds_loop_share(struct cql_run *r) {
     if (r->blocking) return false;
@@ -131,16 +147,9 @@ static bool exceeds_loop_share(struct cql_run *r) {
             bytes += bytes_of(r->in->items[i].values, r->in->items[i].n_values);
         }
         bool exceeded = r->in->n_items > ITEMS_MAX || text > TEXT_MAX || bytes > BATCH_BYTES_MAX;
-        return exceeded && leave(r, WORK_UPDATE);
+        return exceeded && leave(r, class_of(r->in));
     }
-    if (r->in->query.n <= TEXT_MAX) return false;
-    static const enum cql_work_class classes[] = {
-#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
-#include "cql/syntax/stmt.def"
-#undef STMT
-        WORK_DDL, /* STMT_KINDS */
-    };
-    return leave(r, classes[cql_parse_kind(r->in->query)]); /* only parsing would say what it needs besides */
+    return r->in->query.n > TEXT_MAX && leave(r, class_of(r->in));
 }
 
 /* Checks a statement that is compiled. */
@@ -377,7 +386,31 @@ static enum cql_outcome run(struct cql_run *r) {
     return CQL_FAILED;
 }
 
-enum cql_outcome cql_run(struct cql_run *r) {
+/* ---- the schema and the roles of several servers on one store ---- */
+
+int cql_catch_up(struct cql_db *db, struct err *e) {
+    const struct cql_db_options *o = &db->options;
+    return catalog_catch_up(o->catalog, e) || (o->access && access_catch_up(o->access, e)) ? -1 : 0;
+}
+
+/* J1. A server refuses a request, and changes schema or roles, only by a schema and roles that are as new as the
+ *     request. Another server on the store may have changed them, and this one learns of it later: at once in
+ *     general, and after seconds if it was paused.
+ * Returns whether the outcome depends on that. */
+static bool depends_on_newest(const struct cql_run *r, enum cql_outcome outcome) {
+    bool changes = outcome == CQL_DONE && r->blocking && r->answer.work_class == WORK_DDL;
+    if (LIKELY(outcome != CQL_FAILED && !changes) || eng_one_writer(r->db->options.eng)) return false;
+    switch (changes ? ERR_INVALID : r->err->code) {
+    case ERR_INVALID:
+    case ERR_CONFIG:
+    case ERR_UNAUTHORIZED:
+    case ERR_ALREADY_EXISTS:
+    case ERR_UNPREPARED: return true;
+    default: return false;
+    }
+}
+
+static enum cql_outcome run_once(struct cql_run *r) {
     r->eval = (struct evaluation){
         .arena = r->arena,
         .err = r->err,
@@ -388,12 +421,46 @@ enum cql_outcome cql_run(struct cql_run *r) {
     };
     r->answer.result.kind = RESULT_VOID;
     r->answer.stmt_kind = STMT_KINDS;
-    if (LIKELY(r->db->options.compat.mode != COMPAT_REPORT)) return run(r);
+    return run(r);
+}
+
+/* Keeps J1. before: the generations of schema and roles when the run began. */
+COLD static enum cql_outcome run_with_newest(struct cql_run *r, enum cql_outcome outcome, const uint64_t before[2]) {
+    const struct cql_db_options *o = &r->db->options;
+    struct err why = {0};
+    if (!r->blocking) {
+        enum cql_work_class class = class_of(r->in);
+        err_clear(r->err);
+        leave(r, class == WORK_SCAN ? WORK_READ : class); /* it is refused in general, which is short */
+        return CQL_OFFLOAD;
+    }
+    int rc = cql_catch_up(r->db, &why);
+    bool changed = before[0] != catalog_generation(o->catalog) ||
+                   (o->access && before[1] != access_generation(o->access));
+    if (rc == 0 && !changed) return outcome;
+    cql_run_fini(r);
+    err_clear(r->err);
+    r->answer = (struct cql_answer){0};
+    if (r->notes) r->notes->first = NULL;
+    if (rc == 0) return run_once(r);
+    *r->err = why;
+    return CQL_FAILED;
+}
+
+enum cql_outcome cql_run(struct cql_run *r) {
+    const struct cql_db_options *o = &r->db->options;
     struct compat_notes notes = {.arena = r->arena};
-    r->notes = &notes;
-    enum cql_outcome outcome = run(r);
+    uint64_t before[2] = {0};
+    if (r->blocking) {
+        before[0] = catalog_generation(o->catalog);
+        before[1] = o->access ? access_generation(o->access) : 0;
+    }
+    if (UNLIKELY(o->compat.mode == COMPAT_REPORT)) r->notes = &notes;
+    enum cql_outcome outcome = run_once(r);
+    if (UNLIKELY(depends_on_newest(r, outcome))) outcome = run_with_newest(r, outcome, before);
+    if (LIKELY(!r->notes)) return outcome;
     r->notes = NULL;
     /* A request that leaves the loop runs again on another thread, which reports its notes. */
-    if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, r->db->options.compat.report);
+    if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, o->compat.report);
     return outcome;
 }

@@ -35,6 +35,9 @@ int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, con
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
 enum cql_outcome cql_run(struct cql_run *r);
+/* Makes sure that schema and roles are as new as the call: other servers on the store may have changed them.
+ * cql_run does so before it refuses a request. Waits for the store. */
+int cql_catch_up(struct cql_db *db, struct err *e) MUST_CHECK;
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
 enum cql_outcome cql_run_more(struct cql_run *r);
 /* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */

@@ -29,6 +29,7 @@ struct login {
     struct np_loop *loop;
     struct np_envelope env; /* without its body */
     bool right;
+    struct err e; /* why the password was not checked */
     char hash[PASSWORD_HASH_MAX], name[NAME_MAX_BYTES + 1], password[PASSWORD_MAX_BYTES + 1];
 };
 
@@ -96,13 +97,28 @@ static int err_too_many(struct err *e) {
                    NP_LOGIN_PER_SECOND);
 }
 
+/* Checks the password. Before it refuses a login it makes sure that the roles are as new as the request: another
+ * server on the store may have changed them. hash: that of the role as last known. -1: they cannot be read. */
+static int verify(struct np_logins *p, const char *name, const char *password, char hash[PASSWORD_HASH_MAX],
+                  bool *right, struct err *e) {
+    char before[PASSWORD_HASH_MAX];
+    if ((*right = password_verify(hash, password))) return 0;
+    memcpy(before, hash, sizeof(before));
+    if (access_catch_up(p->o.access, e)) return -1;
+    hash_of(p, name, hash);
+    *right = strcmp(hash, before) != 0 && password_verify(hash, password);
+    return 0;
+}
+
 int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
                     struct err *e) {
     char hash[PASSWORD_HASH_MAX];
     bool may = hash_of(p, name, hash);
     if (may && password_is_remembered(hash, password)) return 0;
+    bool right;
     if (!allow_address(p, address, 1)) return err_too_many(e);
-    if (!password_verify(hash, password))
+    if (verify(p, name, password, hash, &right, e)) return -1;
+    if (!right)
         return err_set(e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
     allow_address(p, address, -1);
     return 0;
@@ -150,9 +166,8 @@ static void login_done(struct np_task *x, bool ended) {
         allow(l->loop->logins, c, -1);
         enter(c, &l->env, l->name);
     } else if (c->state == NP_CONN_AUTH) {
-        struct err e = {0};
-        err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", l->name);
-        fail(c, &l->env, l->name, &e);
+        err_set(&l->e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", l->name);
+        fail(c, &l->env, l->name, &l->e);
     }
     npi_conn_unref(c);
     login_free(l);
@@ -170,7 +185,7 @@ static void *run_thread(void *arg) {
         p->first = l->next;
         if (!p->first) p->last = &p->first;
         pthread_mutex_unlock(&p->lock);
-        l->right = password_verify(l->hash, l->password);
+        if (verify(p, l->name, l->password, l->hash, &l->right, &l->e)) l->right = false;
         npi_inbox_give(&l->loop->inbox, &l->task);
         pthread_mutex_lock(&p->lock);
     }

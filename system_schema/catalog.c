@@ -128,6 +128,8 @@ int catalog_recorded(struct catalog *c, const char *keyspace, const char *table,
     return objects_recorded(&c->objects, keyspace, table, recorded, e);
 }
 
+int catalog_catch_up(struct catalog *c, struct err *e) { return ddl_catch_up(&c->ddl, e); }
+
 int catalog_settings(const struct catalog *c, const struct schema_table *t, const char *region, struct arena *a,
                      struct table_settings *out) {
     return shown_settings(&c->tables, t, region, a, out);

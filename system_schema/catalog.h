@@ -83,6 +83,11 @@ bool catalog_has_object(struct catalog *c, uint32_t object) MUST_CHECK;
 int catalog_recorded(struct catalog *c, const char *keyspace, const char *table, bool *recorded,
                      struct err *e) MUST_CHECK;
 
+/* Reads the version of the schema's records, and the records if other servers have changed them: the
+ * snapshot is then as new as the call. Waits for the store. -1: ERR_OVERLOADED, or the store cannot be
+ * read. */
+int catalog_catch_up(struct catalog *c, struct err *e) MUST_CHECK;
+
 /* Call after the clock was moved: changes that are now due go on at once. Any thread. */
 void catalog_clock_moved(struct catalog *c);
 

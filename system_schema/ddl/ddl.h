@@ -63,6 +63,8 @@ int ddl_read(struct ddl *d, struct err *e) MUST_CHECK;
 int ddl_reload(struct ddl *d, struct err *e) MUST_CHECK;
 /* Reads the objects again if another server on the store has changed a record. */
 void ddl_look_again(struct ddl *d);
+/* See catalog_catch_up. Without the lock. */
+int ddl_catch_up(struct ddl *d, struct err *e) MUST_CHECK;
 
 /* ---- worker.c: the status changes that follow a statement ---- */
 

@@ -232,6 +232,25 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
 
 int ddl_reload(struct ddl *d, struct err *e) { return reload(d, ddl_read, e); }
 
+int ddl_catch_up(struct ddl *d, struct err *e) {
+    enum { TRIES = 100, PAUSE_US = 10000 }; /* the records cannot be read again while an object is freed */
+    struct objects *o = d->objects;
+    uint64_t version;
+    bool behind = true;
+    if (eng_one_writer(o->eng)) return 0;
+    if (objects_stored_version(o, &version, e)) return -1;
+    for (int i = 0; behind && i < TRIES; i++) {
+        pthread_mutex_lock(&o->lock);
+        behind = o->version < version || atomic_load(&o->stale);
+        if (behind && i > 1) clock_cond_wait(&o->moved, &o->lock, PAUSE_US);
+        if (behind) atomic_store(&o->stale, true);
+        pthread_mutex_unlock(&o->lock);
+        if (behind) ddl_move(d); /* reads the records again */
+    }
+    if (!behind) return 0;
+    return err_set(e, ERR_OVERLOADED, "The schema has changed at another server and is not read yet; try again");
+}
+
 void ddl_look_again(struct ddl *d) {
     struct err e = {0};
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)

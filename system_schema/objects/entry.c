@@ -420,18 +420,21 @@ static int load_version(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
+int objects_stored_version(const struct objects *o, uint64_t *version, struct err *e) {
+    *version = 0;
+    return eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, version, e);
+}
+
 bool entries_are_current(struct objects *o, struct err *e) {
-    uint64_t version = 0;
-    return eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, &version, e) == 0 &&
-           version == o->version;
+    uint64_t version;
+    return objects_stored_version(o, &version, e) == 0 && version == o->version;
 }
 
 /* Reads the version first. If another server changes a record meanwhile, the next write of this one
  * fails, and the records are read again. */
 int entries_load(struct objects *o, struct err *e) {
     o->next_id = FIRST_STORAGE_ID;
-    o->version = 0;
-    if (eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, &o->version, e)) return -1;
+    if (objects_stored_version(o, &o->version, e)) return -1;
     struct load l = {.o = o, .last_id = FIRST_STORAGE_ID - 1};
     if (eng_meta_scan(o->eng, slice_str(counter_key), load_counter, &o->next_id, e)) return -1;
     for (uint32_t i = 0; i < o->n_kinds; i++) {

@@ -160,6 +160,8 @@ void *entry_decode(const struct entry *x, struct arena *a, struct err *e) MUST_C
 /* Reads all entries. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
 int entries_load(struct objects *o, struct err *e) MUST_CHECK;
+/* Reads the version of the records (C3). Any thread; the lock need not be held. */
+int objects_stored_version(const struct objects *o, uint64_t *version, struct err *e) MUST_CHECK;
 /* Whether no server has changed a record since they were read (C3). False also when the store does
  * not answer. */
 bool entries_are_current(struct objects *o, struct err *e) MUST_CHECK;

@@ -36,20 +36,18 @@ static size_t sink_bytes(const struct row_sink *s) {
     return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n;
 }
 
-static void open_with(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us,
-                      size_t block_cache_bytes) {
+void harness_open_on(struct harness *h, enum tally_mode mode, const struct eng_options *store, int64_t now_us) {
     memset(h, 0, sizeof(*h));
     h->mode = mode;
-    h->data_dir = data_dir;
+    h->data_dir = store->data_dir;
     h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
     h->sink = (struct row_sink){.begin = sink_begin,
                                 .rows = sink_rows,
                                 .restart = sink_restart,
                                 .bytes = sink_bytes};
-    struct eng_options eo = {.data_dir = data_dir,
-                             .durability = ENG_NONE,
-                             .block_cache_bytes = block_cache_bytes,
-                             .clock = &h->clock.clock};
+    struct eng_options eo = *store;
+    eo.durability = ENG_NONE;
+    eo.clock = &h->clock.clock;
     h->eng = eng_open(&eo, &h->err);
     assert_non_null(h->eng);
     struct catalog_options co = {.eng = h->eng,
@@ -78,7 +76,7 @@ static void open_with(struct harness *h, enum tally_mode mode, const char *data_
 }
 
 void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) {
-    open_with(h, mode, data_dir, now_us, 0);
+    harness_open_on(h, mode, &(struct eng_options){.data_dir = data_dir}, now_us);
 }
 
 void harness_open(struct harness *h, enum tally_mode mode) { harness_open_in(h, mode, NULL, 1700000000000000); }
@@ -102,7 +100,8 @@ void harness_restart_cold(struct harness *h, int64_t now_us, size_t block_cache_
     enum tally_mode mode = h->mode;
     const char *data_dir = h->data_dir;
     harness_close(h);
-    open_with(h, mode, data_dir, now_us, block_cache_bytes);
+    const struct eng_options store = {.data_dir = data_dir, .block_cache_bytes = block_cache_bytes};
+    harness_open_on(h, mode, &store, now_us);
 }
 
 void harness_restart(struct harness *h, int64_t now_us) { harness_restart_cold(h, now_us, 0); }

@@ -62,6 +62,8 @@ struct harness *harness_new(enum tally_mode mode, const char *const *tables);
 int harness_teardown(void **state);
 /* The same data behind a new database that asks these; NULL: all is allowed. */
 void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access);
+/* On a store with these options; durability and clock are the harness's. */
+void harness_open_on(struct harness *h, enum tally_mode mode, const struct eng_options *store, int64_t now_us);
 /* With a store on disk, and a clock that says now_us. */
 void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us);
 /* Closes the database and opens it again, while the clock goes to now_us. */
