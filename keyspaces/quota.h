@@ -19,5 +19,7 @@ struct quota {
 extern const unsigned n_quotas;
 struct quota quota_of(unsigned i);
 
-/* Does AWS have a Region of that name? */
+/* Returns true if Amazon Keyspaces replicates to the Region. */
 bool quota_is_region(const char *name);
+/* All of them: ", eu-north-1, ap-south-1, ...". */
+extern const char quota_regions[];

@@ -49,6 +49,12 @@ static const struct {
 #undef QUOTA
 };
 
+const char quota_regions[] =
+#define REGION(name) ", " name
+#include "keyspaces/region.def"
+#undef REGION
+    ;
+
 bool quota_is_region(const char *name) {
     static const char *const regions[] = {
 #define REGION(name) name,

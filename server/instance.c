@@ -208,7 +208,6 @@ static int open_database(struct instance *in, struct err *e) {
                                  .timestamp_size = s->timestamp_size,
                                  .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
                                  .prepared_bytes = s->memory.parts[MEMORY_PREPARED],
-                                 .logged_static = s->limits.values.of[LIMIT_LOGGED_STATIC],
                                  .access = in->access,
                                  .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);

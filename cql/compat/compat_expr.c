@@ -21,9 +21,7 @@ static int frozen_depth(const struct ast_type *t, bool frozen) {
 /* The part that is in no list; NULL: all are. */
 static const char *unknown_type(const struct ast_type *t) {
     if (t->quoted_class) return t->name;
-    if (t->dimension || !strcasecmp(t->name, "vector") ||
-        (!t->keyspace && !t->n_args && !strcasecmp(t->name, "duration")))
-        return t->name;
+    if (t->dimension || !strcasecmp(t->name, "vector")) return t->name;
     for (uint32_t i = 0; i < t->n_args; i++) {
         const char *below = unknown_type(t->args[i]);
         if (below) return below;

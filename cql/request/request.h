@@ -46,7 +46,6 @@ struct cql_db_options {
         schema_ttl_delete_fn fn; /* NULL: TTL deletes are not reported */
         void *arg;
     } ttl_delete;
-    int64_t logged_static; /* quota: statements of a logged batch that writes static columns; 0: none of its own */
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
     /* roles and permissions (access/access.h); NULL: no client logs in, and every client may do

@@ -27,14 +27,13 @@ int write_rules_batch(struct cql_run *r, enum ast_batch_kind kind, const struct 
     if (n > most && (logged ? compat_refuse(&k, REFUSE_LOGGED_STATEMENTS, r->err, (int)n, (int)most)
                             : compat_refuse(&k, REFUSE_UNLOGGED_STATEMENTS, r->err, (int)most)))
         return -1;
-    int64_t with_statics = r->db->options.logged_static;
     bool writes_statics = false;
     for (uint32_t i = 0; i < n && !writes_statics; i++) {
         const struct modify_plan *p = modify_plan_of(items[i].statement);
         writes_statics = p->n_static_ops || p->static_only;
     }
-    bool many_statics = logged && with_statics && n > with_statics && writes_statics;
-    if (many_statics && compat_refuse(&k, REFUSE_LOGGED_STATIC, r->err, (int)n, (int)with_statics)) return -1;
+    bool many_statics = logged && n > QUOTA_LOGGED_STATIC && writes_statics;
+    if (many_statics && compat_refuse(&k, REFUSE_LOGGED_STATIC, r->err, (int)n, QUOTA_LOGGED_STATIC)) return -1;
     uint32_t first = modify_plan_of(items[0].statement)->table->object;
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_plan *p = modify_plan_of(items[i].statement);

@@ -141,15 +141,17 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
  * replicas. */
 static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     uint32_t n = ks->n_replication - 1;
-    bool fits = n >= QUOTA_REGIONS_MIN && n <= QUOTA_REGIONS_MAX;
+    bool fits = n >= QUOTA_REGIONS_MIN, own = false;
     if (a->compat.mode == COMPAT_OFF || !strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return 0;
     for (uint32_t i = 1; i <= n && fits; i++) fits = strcmp(ks->replication[i].value, "3") == 0;
     if (!fits && compat_refuse(&a->compat, REFUSE_REGIONS, a->err)) return -1;
-    for (uint32_t i = 1; i <= n; i++)
-        if (!quota_is_region(ks->replication[i].name) &&
-            compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, ks->replication[i].name))
+    for (uint32_t i = 1; i <= n; i++) {
+        const char *name = ks->replication[i].name;
+        own = own || strcmp(name, a->objects->region) == 0;
+        if (!quota_is_region(name) && compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, quota_regions + 2))
             return -1;
-    return 0;
+    }
+    return own ? 0 : compat_refuse(&a->compat, REFUSE_REGION_OWN, a->err, a->objects->region);
 }
 
 /* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
@@ -178,6 +180,7 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
 
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
+    if (ch->durable_writes == 0 && compat_refuse(&a->compat, REFUSE_DURABLE_WRITES, a->err)) return -1;
     if (entry_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
         err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
@@ -210,6 +213,7 @@ static int alter_keyspace(struct apply *a) {
     struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
     const struct schema_keyspace before = *ks;
+    if (ch->durable_writes == 0 && compat_refuse(&a->compat, REFUSE_DURABLE_WRITES, a->err)) return -1;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication &&
         replication_check(a->ddl, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))

@@ -19,7 +19,6 @@ ELSEWHERE = {
     "capacity-decreases": "test_decreases_of_capacity_in_a_day",
     "types-quota": "test_quotas_of_user_types_are_settings",
     "type-depth": "test_quotas_of_user_types_are_settings",
-    "logged-batch-static": "test_the_quota_of_logged_batches_with_static_columns_is_a_setting",
     "region-timestamps": "test_a_region_is_added_to_tables_with_client_side_timestamps",
     "region-removal": "test_no_region_is_taken_out_of_a_keyspace",
     "account-capacity": "test_all_tables_together_are_provisioned_with_80_000_units",

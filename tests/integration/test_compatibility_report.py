@@ -81,7 +81,7 @@ def test_cassandra_mode_reports_too_and_refuses_to_be_strict(tmp_path):
     with s.cluster() as cluster:
         session = cluster.connect()
         create_keyspace(session, KEYSPACE)
-        session.execute(f"CREATE TABLE {KEYSPACE}.t (p int PRIMARY KEY, d duration)")
+        session.execute(f"CREATE TABLE {KEYSPACE}.t (p int PRIMARY KEY, d vector<float, 2>)")
         assert session.execute(f"SELECT COUNT(*) FROM {KEYSPACE}.t").one()[0] == 0
         assert [(r.table_name, r.uses) for r in report(session, "data-type")] == [("t", 1)]
         assert [(r.table_name, r.uses) for r in report(session, "aggregate")] == [("t", 1)]

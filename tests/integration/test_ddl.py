@@ -92,7 +92,7 @@ def keyspace_kind():
             "ALTER TABLE o.t ADD x int": changed | {None: "Table 'o.t' doesn't exist"}, "DROP TABLE o.t": changed | {None: "Table 'o.t' doesn't exist"},
             "DROP TABLE IF EXISTS o.t": changed | {None: NOTHING}, "DROP TYPE o.u": changed | {None: "Type 'o.u' doesn't exist"}, "DROP TYPE IF EXISTS o.u": changed | {None: NOTHING}}
     uses |= {s: used for s in ("SELECT * FROM o.t", "INSERT INTO o.t (p) VALUES (1)", "TRUNCATE o.t", "USE o")}
-    return Kind("keyspace", {"CREATE": "CREATE KEYSPACE {o} " + NEW, "ALTER": "ALTER KEYSPACE {o} WITH durable_writes = false", "DROP": "DROP KEYSPACE {o}"}, answers, uses)
+    return Kind("keyspace", {"CREATE": "CREATE KEYSPACE {o} " + NEW, "ALTER": "ALTER KEYSPACE {o} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", "DROP": "DROP KEYSPACE {o}"}, answers, uses)
 
 
 KINDS = {kind.word: kind for kind in (table_kind(), type_kind(), keyspace_kind())}

@@ -435,28 +435,6 @@ def test_quotas_of_user_types_are_settings(tmp_path):
         s.stop()
 
 
-def test_the_quota_of_logged_batches_with_static_columns_is_a_setting(tmp_path):
-    flags = ("--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "logged-batch-static=3")
-    s = Server(tmp_path, *flags).start()
-    with s.cluster(schema_metadata_enabled=False) as cluster:
-        session = cluster.connect()
-        create_keyspace(session, "k")
-        session.execute("CREATE TABLE k.t (p int, c int, s int static, PRIMARY KEY (p, c))")
-        await_active(session, "k", "t")
-        rows = [f"INSERT INTO k.t (p, c) VALUES ({i}, {i})" for i in range(3)]
-
-        def batch(*statements):
-            return f"BEGIN BATCH {'; '.join(statements)}; APPLY BATCH"
-
-        refused(session, batch(*rows, "UPDATE k.t SET s = 1 WHERE p = 1"),
-                "The logged batch with static columns has 4 statements; at most 3 are allowed. "
-                "Split it into several batches.")
-        assert list(session.execute("SELECT * FROM k.t")) == []
-        session.execute(batch(*rows, "INSERT INTO k.t (p, c) VALUES (4, 4)"))
-        session.execute(batch(*rows[:2], "UPDATE k.t SET s = 1 WHERE p = 1"))
-    s.stop()
-
-
 def test_four_restores_at_once(tmp_path):
     s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--ddl-rules", "RESTORE TABLE * = held").start()
     with s.cluster(schema_metadata_enabled=False) as cluster:

@@ -8,7 +8,7 @@ ROWS = [
     ("keyspaces", ["CREATE KEYSPACE IF NOT EXISTS one WITH replication = {'class': 'SingleRegionStrategy'} AND TAGS = {'a': 'b'}",
                    "CREATE KEYSPACE two WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': '3', 'eu-west-1': '3'}",
                    "ALTER KEYSPACE one ADD TAGS {'c': 'd'}", "ALTER KEYSPACE one DROP TAGS {'c': 'd'}", "USE one", "DROP KEYSPACE IF EXISTS two"]),
-    ("simple-strategy", ["CREATE KEYSPACE simple WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1} AND durable_writes = false"]),
+    ("simple-strategy", ["CREATE KEYSPACE simple WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1} AND durable_writes = true"]),
     ("table-options", ["CREATE TABLE s.options (p int, c int, v int, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC) AND default_time_to_live = 60"
                        " AND comment = 'x' AND TAGS = {'a': 'b'} AND compaction = {'class': 'LeveledCompactionStrategy'} AND gc_grace_seconds = 5"
                        " AND compression = {'sstable_compression': 'LZ4Compressor'} AND bloom_filter_fp_chance = 0.1 AND read_repair_chance = 0.1"]),
@@ -51,7 +51,7 @@ ROWS = [
         "toDate(now())", "toTimestamp(now())", "toUnixTimestamp(now())", "dateOf(now())", "unixTimestampOf(now())", "toJson(key)", "textAsBlob(key)",
         "blobAsText(textAsBlob(key))", "token(key)", "cast(key AS text)")] + ["INSERT INTO s.rows (p, c, v) VALUES (1, 1, fromJson('5'))"]),
     ("arithmetic", ["SELECT v + 1, v - 1, v * 2, v / 2, v % 2 FROM s.rows", "INSERT INTO s.rows (p, c, v) VALUES (1, 1, 2 * 3)"]),
-    ("data-types", ["CREATE TYPE s.named (a int)", "CREATE TABLE s.all_types (a ascii PRIMARY KEY, b bigint, c blob, d boolean, e date, f decimal, g double, h float,"
+    ("data-types", ["CREATE TYPE s.named (a int)", "CREATE TABLE s.all_types (a ascii PRIMARY KEY, b bigint, c blob, d boolean, dur duration, e date, f decimal, g double, h float,"
                     " i inet, j int, k list<int>, l map<text, int>, m set<int>, n smallint, o text, q time, r timestamp, s timeuuid, t tinyint,"
                     " u frozen<tuple<int, text>>, v uuid, w varchar, x varint, y frozen<named>)",
                     "CREATE TABLE s.counts (p int PRIMARY KEY, n counter)", "CREATE TABLE s.frozen_key (p frozen<list<int>> PRIMARY KEY)"]),
