@@ -57,7 +57,7 @@ struct np_call_fault {
     int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
 };
 
-enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
+enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 96 << 20 /* a batch of 65,535 inserts takes 80 MB */ };
 
 struct np_call {
     struct np_task task; /* first: its way back from a worker */

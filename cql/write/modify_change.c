@@ -9,9 +9,8 @@
 #include "cql/row/row_size.h"
 #include "metering/size/size.h"
 
-/* Bytes that Cassandra 5.0 adds to the data of a row, a cell and a collection's deletion in the
- * size of a batch; measured. */
-enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_ROW = 12 };
+/* Bytes that Cassandra 5.0 adds for a row in the size of a batch; measured. */
+enum { DATA_ROW = 21, DATA_EXPIRING_ROW = 12 };
 
 /* ---- cost ---- */
 
@@ -201,15 +200,6 @@ static inline int run_op(struct row_ops *x, const struct modify_op *op) {
     return cells_set(&x->cells, op->column, v);
 }
 
-static void measure(struct mutation *m, const struct eng_row *row) {
-    for (uint32_t i = 0; i < row->n_cells; i++) {
-        const struct eng_cell *c = &row->cells[i];
-        m->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION
-                                                              : DATA_CELL + c->path.n + c->value.n;
-    }
-    if (row->kind == ENG_ROW) m->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
-}
-
 /* Runs an operation that adds to a static list as often as Cassandra does; its value is sized once. */
 SELDOM static int run_again(struct row_ops *x, const struct modify_op *op) {
     uint32_t times = static_times(x->w);
@@ -249,9 +239,9 @@ static int run_ops(struct row_ops *x, uint32_t from, uint32_t to) {
     return refused ? -1 : 0;
 }
 
-/* Cells of the operations from..to of the plan, for the static row or for a row. */
-static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current,
-                      struct op_write *c, struct eng_row *out) {
+/* Cells of the operations from..to of the plan, for the static row or for a row of the mutation. */
+static int make_cells(struct modify_write *w, struct mutation *m, uint32_t from, uint32_t to,
+                      const struct eng_row *current, struct op_write *c, struct eng_row *out) {
     const struct modify_plan *p = w->plan;
     struct row_ops x = {.w = w,
                         .cells = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng,
@@ -263,6 +253,8 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     if (cells_init(&x.cells, to - from) || run_ops(&x, from, to)) return -1;
     x.cells.unsorted = x.cells.unsorted || (p->repeats && !p->counter);
     cells_finish(&x.cells, out);
+    m->data_bytes += x.cells.data_bytes;
+    if (out->kind == ENG_ROW) m->data_bytes += DATA_ROW + (out->live_ttl ? DATA_EXPIRING_ROW : 0);
     return 0;
 }
 
@@ -305,8 +297,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
         row->del_ts = w->deletion_ts;
         row->del_at = w->now;
     }
-    if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
-    measure(m, row);
+    if (read_current(w, m, row, &current) || make_cells(w, m, p->n_static_ops, p->n_ops, current, c, row)) return -1;
     if (p->kind != OP_DELETE && p->has_timestamps)
         size_add_timestamps(&c->row, (uint64_t)w->r->cost->timestamp_size * c->row.n_columns);
     if (p->kind != OP_DELETE && (w->ttl || p->has_ttl)) {
@@ -345,9 +336,8 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
         change->row.kind = ENG_STATIC;
         change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
         if (read_current(w, m, &change->row, &current) ||
-            make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row))
+            make_cells(w, m, 0, w->plan->n_static_ops, current, c, &change->row))
             return -1;
-        measure(m, &change->row);
         c->has_static = w->n_given != given;
         if (!c->has_static) mutation_drop_newest(m, last); /* all values are unset */
     }

@@ -5,6 +5,10 @@
 
 enum { UUID_BYTES = 16 };
 
+/* Bytes that Cassandra 5.0 adds to the value and path of a cell, and to the cells of a column that may have
+ * several, for their deletion; measured. */
+enum { DATA_CELL = 20, DATA_COMPLEX = 12 };
+
 /* Ticks of 100 ns: from the Gregorian epoch of UUIDs to 1970, and from there to 2010-01-01. The
  * time of a prepended element is mirrored around 2010, so that it sorts before all existing
  * elements (Lists.Prepender). */
@@ -13,6 +17,8 @@ enum { UUID_BYTES = 16 };
 
 int cells_init(struct cell_writer *w, uint32_t capacity) {
     w->n = 0;
+    w->data_bytes = 0;
+    w->complex = NULL;
     w->unsorted = false;
     w->capacity = capacity ? capacity : 1;
     w->cells = arena_alloc(w->arena, w->capacity * sizeof *w->cells);
@@ -39,13 +45,24 @@ void cells_finish(struct cell_writer *w, struct eng_row *row) {
     if (w->unsorted) eng_row_sort(row);
 }
 
+/* Operations run column by column. */
+static void count_complex(struct cell_writer *w, const struct schema_column *c) {
+    if (w->complex == c) return;
+    w->complex = c;
+    w->data_bytes += DATA_COMPLEX;
+}
+
 static inline int put_live(struct cell_writer *w, const struct schema_column *c, struct slice path,
                            struct slice value) {
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
     *cell = (struct eng_cell){
         .column = c->id, .ts = w->ts, .ttl = w->ttl, .expiry = ENG_NO_EXPIRY, .path = path, .value = value};
-    if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
+    w->data_bytes += DATA_CELL + value.n;
+    if (path.p) {
+        cell->flags |= ENG_CELL_HAS_PATH;
+        count_complex(w, c);
+    }
     if (w->ttl) {
         cell->flags |= ENG_CELL_EXPIRING;
         cell->expiry = w->now + w->ttl;
@@ -58,7 +75,11 @@ static int put_tombstone(struct cell_writer *w, const struct schema_column *c, s
     if (!cell) return -1;
     *cell =
         (struct eng_cell){.column = c->id, .flags = ENG_CELL_TOMBSTONE, .ts = w->ts, .expiry = w->now, .path = path};
-    if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
+    w->data_bytes += DATA_CELL;
+    if (path.p) {
+        cell->flags |= ENG_CELL_HAS_PATH;
+        count_complex(w, c);
+    }
     return 0;
 }
 
@@ -66,6 +87,7 @@ static int put_complex_deletion(struct cell_writer *w, const struct schema_colum
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
     *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_COMPLEX_DELETION, .ts = ts, .expiry = w->now};
+    count_complex(w, c);
     return 0;
 }
 
@@ -113,6 +135,7 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
         if (key_path(w, cql_type_scalar(CQL_TIMEUUID), slice_of(uuid, sizeof uuid), &path, &exact) ||
             put_live(w, c, path, value_slice(item)))
             return -1;
+        w->data_bytes += sizeof uuid;
     }
     return 0;
 }
@@ -126,7 +149,9 @@ static int put_map_entry(struct cell_writer *w, const struct schema_column *c, s
     buf_init(&b, 0);
     cell_map_put(exact ? (struct slice){0} : value_slice(key), value_slice(v), &b);
     struct slice cell = arena_take(w->arena, &b);
-    return cell.p ? put_live(w, c, path, cell) : err_nomem(w->err);
+    if (!cell.p) return err_nomem(w->err);
+    w->data_bytes += value_slice(key).n + value_slice(v).n - cell.n; /* put_live adds cell.n */
+    return put_live(w, c, path, cell);
 }
 
 /* The elements of sets and maps come in the order of their type, not of their paths. */
@@ -161,6 +186,7 @@ static int field_path(struct cell_writer *w, uint16_t field, struct slice *path)
     if (!p) return err_nomem(w->err);
     store_u16(p, field);
     *path = slice_of(p, 2);
+    w->data_bytes += 2;
     return 0;
 }
 
@@ -203,6 +229,7 @@ int cells_discard(struct cell_writer *w, const struct schema_column *c, struct v
     struct slice path = {0};
     bool exact = true;
     w->unsorted = true;
+    w->data_bytes += value_slice(key).n;
     return key_path(w, c->type->args[0], value_slice(key), &path, &exact) || put_tombstone(w, c, path) ? -1 : 0;
 }
 
@@ -246,6 +273,7 @@ static int subtract_from_list(struct cell_writer *w, const struct schema_column 
             /* byte by byte, as Cassandra does: 1.0 is not 1.00 */
             if (value_is_null(item) || !slice_eq(cells[i].value, value_slice(item))) continue;
             if (put_tombstone(w, c, cells[i].path)) return -1;
+            w->data_bytes += UUID_BYTES;
             break;
         }
     }
@@ -287,6 +315,7 @@ int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct 
     if (at < 0 || (uint32_t)at >= n) return err_invalid(w->err, "List index %d out of bound, list has size %u", at, n);
     if (value_is_unset(v)) return 0;
     w->unsorted = true;
+    w->data_bytes += UUID_BYTES;
     return value_is_null(v) ? put_tombstone(w, c, cells[at].path) : put_live(w, c, cells[at].path, value_slice(v));
 }
 

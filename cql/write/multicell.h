@@ -26,6 +26,10 @@ struct cell_writer {
     struct list_view list; /* of the last list that was read; column NULL: none */
     uint32_t n, capacity;
     struct eng_cell *cells;
+    /* Their size as Cassandra counts it: of the path of an element it counts the bytes of the value,
+     * and not those of the key form, which may be longer. */
+    uint64_t data_bytes;
+    const struct schema_column *complex; /* the last column of several cells that data_bytes has */
 };
 
 /* Allocates space for capacity cells; it grows as needed. */

@@ -354,6 +354,57 @@ def test_names_unset_and_null(session):
     assert session.execute("SELECT v, w FROM mykeyspace.bound WHERE k = 1").one() == (2, None)
 
 
+SIZED = (  # (statement, the values before its key, the size that Cassandra 5.0.8 warns of when a batch has two of them)
+    ("UPDATE ks_sizes.t SET s = s + ? WHERE k = ?", ({bytes(3000)},), 6164),
+    ("UPDATE ks_sizes.t SET s = ? WHERE k = ?", ({b"x" * 3000, b"yy"},), 6208),
+    ("UPDATE ks_sizes.t SET st = st - ? WHERE k = ?", ({"a" * 3000},), 6164),
+    ("DELETE s[?] FROM ks_sizes.t WHERE k = ?", (bytes(3000),), 6164),
+    ("UPDATE ks_sizes.t SET l = l + ? WHERE k = ?", ([bytes(3000), b"1"],), 6270),
+    ("UPDATE ks_sizes.t SET l = ? WHERE k = ?", ([b"", b"1" * 3000],), 6268),
+    ("UPDATE ks_sizes.t SET m[?] = ? WHERE k = ?", (bytes(1500), bytes(1500)), 6164),
+    ("UPDATE ks_sizes.t SET mt[?] = null WHERE k = ?", ("k" * 3000,), 6164),
+    ("UPDATE ks_sizes.t SET mt = ? WHERE k = ?", ({"k" * 3000: 1},), 6172),
+    ("UPDATE ks_sizes.t SET u.b = ? WHERE k = ?", ("b" * 3000,), 6168),
+    ("INSERT INTO ks_sizes.t (u, k) VALUES ({a: 1, b: ?}, ?)", ("b" * 3000,), 6220))
+
+
+def test_writes_of_elements_have_the_size_that_cassandra_counts(cassandra_server):
+    """An element counts once, by the bytes of its value: a set takes what a list takes, and a batch is as large as on Cassandra."""
+    with cassandra_server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "ks_sizes")
+        session.execute("CREATE TYPE ks_sizes.ud (a int, b text)")
+        create_table(session, "ks_sizes", "t", "k int PRIMARY KEY, s set<blob>, st set<text>, l list<blob>, m map<blob, blob>, mt map<text, int>, u ud")
+        for statement, values, size in SIZED:
+            prepared = session.prepare(statement)
+            batch = BatchStatement(BatchType.UNLOGGED)
+            for k in range(2):
+                batch.add(prepared, (*values, k))
+            warnings = session.execute_async(batch)
+            warnings.result()
+            assert [w for w in warnings.warnings if f" is of size {size}, exceeding specified threshold" in w], (statement, warnings.warnings)
+        for element in (bytes(15 << 20), b"x" * (15 << 20)):
+            session.execute(session.prepare("UPDATE ks_sizes.t SET s = s + ? WHERE k = 9"), ({element},))
+            session.execute(session.prepare("UPDATE ks_sizes.t SET l = l + ? WHERE k = 9"), ([element],))
+
+
+def test_a_batch_takes_as_many_statements_as_a_message_can_hold(cassandra_server):
+    with cassandra_server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "ks_many")
+        create_table(session, "ks_many", "t", "a int, b int, c int, PRIMARY KEY (a, b)")
+        insert = session.prepare("INSERT INTO ks_many.t (a, b, c) VALUES (?, ?, ?)")
+        batch, spread = BatchStatement(BatchType.UNLOGGED), BatchStatement(BatchType.UNLOGGED)
+        for i in range(65535):
+            batch.add(insert, (1, i, i))
+            spread.add(insert, (i, i, i))
+        session.execute(batch)
+        rows = session.execute("SELECT b, c FROM ks_many.t WHERE a = 1")
+        assert sum(1 for n, row in enumerate(rows) if row == (n, n)) == 65535
+        with pytest.raises(InvalidRequest, match="Batch too large"):  # Cassandra bounds the size of a batch over several partitions
+            session.execute(spread)
+
+
 def test_conditional_writes_say_whether_they_applied(session):
     create_table(session, "mykeyspace", "lwt", "k int PRIMARY KEY, v int")
     assert session.execute("INSERT INTO mykeyspace.lwt (k, v) VALUES (1, 1) IF NOT EXISTS").was_applied
