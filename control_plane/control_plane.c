@@ -128,26 +128,18 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
  * or the permissions refuse it. The API's changes are asynchronous: the answer comes before the
  * change is visible. */
 static int run_statement(struct call *c) {
-    struct cql_session session = {.protocol_version = 4, .role = c->role};
-    struct op_cost cost = {.arena = c->arena, .size_model = c->o->size_model};
-    const struct cql_request request = {
-        .kind = REQUEST_QUERY,
-        .tree = c->statement,
-        .query = slice_str(c->operation), /* for reports and traces */
-        .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
-    struct cql_run r = {.in = &request,
-                        .db = c->o->db,
-                        .session = &session,
-                        .arena = c->arena,
-                        .err = c->err,
-                        .cost = &cost,
-                        .now_us = clock_wall_us(c->o->clock),
-                        .blocking = true};
-    c->statement->source = request.query;
-    enum cql_outcome outcome = cql_run(&r);
-    if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
-    cql_run_fini(&r);
-    if (outcome != CQL_FAILED) return 0;
+    struct cql_execution x = {
+        .db = c->o->db,
+        .role = c->role,
+        .arena = c->arena,
+        .request = {.kind = REQUEST_QUERY,
+                    .tree = c->statement,
+                    .query = slice_str(c->operation), /* for reports and traces */
+                    .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}}};
+    c->statement->source = x.request.query;
+    int rc = cql_execute(&x, c->err);
+    cql_execution_fini(&x);
+    if (!rc) return 0;
     static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
                                          "schema-size",     "table-capacity", "account-capacity"};
     c->error = c->err->code == ERR_ALREADY_EXISTS  ? API_ConflictException

@@ -3,14 +3,13 @@
 
 #include "access/credentials.h"
 #include "control_plane/metric.h"
-#include "cql/cql.h"
+#include "cql/execute.h"
 #include "server/http/origin.h"
 
 struct control_plane_options {
     struct cql_db *db;
     struct catalog *catalog;
     struct clock *clock;
-    enum size_model size_model;
     const struct access_keys *keys; /* NULL: signatures are not checked */
     struct access_control *access;
     const char *region;

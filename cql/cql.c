@@ -346,7 +346,7 @@ enum cql_outcome cql_run_more(struct cql_run *r) {
 }
 
 int cql_admit(struct cql_run *r) {
-    const struct cql_admission *a = &r->db->options.admission;
+    const struct cql_admission *a = cql_admission_of(r);
     if (r->admitted || !a->admit) return 0;
     if (a->admit(a->arg, r, r->err)) return -1;
     r->admitted = true;

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "metering/charge.h"
+#include "cql/execute.h"
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
 #include "native_protocol/fault.h"
@@ -21,8 +21,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     const struct np_options *o = l->o;
     /* the loop reads the clock once for the end of a request and the beginning of the next one */
     if (!blocking && !l->now_us) l->now_us = clock_wall_us(o->clock);
-    call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
-                                  .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
+    call->cost = cql_cost(o->db, &call->arena);
     call->charge = (struct charge){0};
     call->r = (struct cql_run){
         .in = &call->request,
@@ -51,14 +50,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     return cql_run(&call->r);
 }
 
-/* ---- size, admit, apply ---- */
-
-static void size(struct np_call *call) {
-    uint16_t level = call->request.params.consistency;
-    bool eventual = level == CL_ONE || level == CL_LOCAL_ONE;
-    if (LIKELY(!call->cost.unmetered))
-        charge_compute(&call->cost, eventual ? CHARGE_EVENTUAL : CHARGE_STRONG, &call->charge);
-}
+/* ---- charge, admit, apply ---- */
 
 static struct limit_took took(const struct np_call *call) {
     return limit_took(call->r.answer.verdict, call->r.answer.admitted_us);
@@ -81,11 +73,11 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
     if (!is_planned(planned)) return;
     npi_trace_step(call, NP_TRACE_PLANNED, 0);
-    size(call);
+    cql_charge(&call->r, &call->charge);
     npi_trace_step(call, NP_TRACE_SIZED, 0);
     if (npi_fault_may(call)) {
         if (npi_fault_before(call)) return;
-        if (npi_fault_cut(call)) size(call);
+        if (npi_fault_cut(call)) cql_charge(&call->r, &call->charge);
     }
     if (cql_admit(&call->r)) {
         npi_trace_step(call, NP_TRACE_REFUSED, 0);

@@ -1,7 +1,7 @@
 /* From an envelope to its one response.
  *
  * The small messages are answered at once (handshake.h). A query request becomes a call,
- * which takes these steps in this order: plan, size, admit, apply, durable, acknowledge, account.
+ * which takes these steps in this order: plan, charge, admit, apply, durable, acknowledge, account.
  * The first four steps run on the thread that has the call, the loop's or a worker's (offload.h);
  * the rest on the loop's. Nothing is written before apply, so a failed or refused request leaves
  * nothing behind. Outcome and units are counted once, when the outcome is known.

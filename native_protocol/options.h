@@ -27,11 +27,7 @@ struct np_options { /* what it points to must outlive the front */
     } write_failed;
     struct capture_recorder *capture; /* metering/capture/recorder.h; NULL: there is none */
     struct faults *faults; /* native_protocol/faults/faults.h: that hit requests; NULL: there are none */
-    enum size_model size_model;
-    enum write_size write_size;
-    uint32_t timestamp_size; /* as in struct op_cost */
     enum np_capacity_payload capacity_payload;
-    bool unmetered; /* nothing is sized or charged: for measuring what that costs */
     struct access_control *access;           /* checks logins; NULL: no login is required */
     const struct access_keys *keys;  /* SigV4 logins; NULL: there are none */
     const char *region;              /* for which they are signed */

@@ -228,7 +228,7 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
     struct admission *a = arg;
     const struct op_cost *c = r->cost;
     struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
-    if (r->in->kind == REQUEST_PREPARE || !r->session->limit) return 0;
+    if (r->in->kind == REQUEST_PREPARE) return 0;
     /* No limit applies to system_control: while the clock is frozen, nothing but a statement on it makes room again. */
     if (c->is_system && !strcmp(c->keyspace, "system_control")) return 0;
     uint32_t n_reads = 0, n_writes = 0;

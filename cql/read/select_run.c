@@ -158,10 +158,7 @@ static enum cql_outcome pull(struct cql_run *r) {
     if (got != READ_INCOMPLETE) return outcome;
     /* The request starts over on another thread, as if nothing was done. */
     r->sink->restart(r->sink);
-    *r->cost = (struct op_cost){.arena = r->cost->arena,
-                                .size_model = r->cost->size_model,
-                                .write_size = r->cost->write_size,
-                                .timestamp_size = r->cost->timestamp_size};
+    *r->cost = cql_cost(r->db, r->cost->arena);
     return CQL_OFFLOAD;
 }
 
@@ -201,7 +198,7 @@ static int start(struct cql_run *r, struct select_run *run, struct read_spec *sp
 
 static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     const struct select_plan *p = s->plan;
-    const struct cql_admission *admission = &r->db->options.admission;
+    const struct cql_admission *admission = cql_admission_of(r);
     struct read_spec spec;
     if (consistency_check(r, CONSISTENCY_READ, s->table, &s->compat) || consistency_reach(r, s->table->keyspace))
         return CQL_FAILED;

@@ -42,6 +42,7 @@ struct cql_db_options {
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size;
+    bool unmetered; /* nothing is sized or charged: for measuring what that costs */
     struct {
         schema_ttl_delete_fn fn; /* NULL: TTL deletes are not reported */
         void *arg;
@@ -66,7 +67,9 @@ struct cql_session {
         uint32_t permissions;
         uint8_t table[16];
     } permitted;
-    struct limit_connection *limit; /* the admission's state for the connection; NULL: none */
+    /* the admission's state for the connection; NULL: the session is outside all limits, and its requests are not
+     * admitted */
+    struct limit_connection *limit;
 };
 
 /* A connection, as the cache of prepared statements knows it (cql_client_open). */
@@ -285,5 +288,9 @@ static inline struct compat compat_in(const struct cql_run *r, const struct comp
     return k;
 }
 
+/* An empty cost under the rules of the database, whose lists are to live in the arena. */
+struct op_cost cql_cost(const struct cql_db *db, struct arena *arena);
+/* The admission that the run asks: the database's, or one that allows all if its session is outside the limits. */
+const struct cql_admission *cql_admission_of(const struct cql_run *r);
 /* Adds a warning to the response. */
 int cql_warn(struct cql_run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -115,22 +115,23 @@ void page_put_rules(struct buf *out, uint64_t rules) {
     buf_put_str(out, "]");
 }
 
-static void put_answer(const struct statement *s, const struct cql_run *r, const struct charge *charge,
-                       const struct json_rows *rows, struct buf *out) {
-    struct explanation x = {.is_read = r->answer.stmt_kind == STMT_SELECT};
+static void put_answer(const struct statement *s, const struct cql_execution *x, const struct json_rows *rows,
+                       struct buf *out) {
+    const struct cql_answer *answer = &x->run.answer;
+    struct explanation explained = {.is_read = answer->stmt_kind == STMT_SELECT};
     struct buf advice;
     buf_init(&advice, 0);
-    explanation_add(&x, r->cost, charge);
-    explanation_advice(&x, &advice);
-    buf_printf(out, "{\"kind\":\"%s\",", x.is_read ? "read" : "write");
-    explanation_json(&x, out);
-    page_put_rules(out, charge->rules);
+    explanation_add(&explained, &x->cost, &x->charge);
+    explanation_advice(&explained, &advice);
+    buf_printf(out, "{\"kind\":\"%s\",", explained.is_read ? "read" : "write");
+    explanation_json(&explained, out);
+    page_put_rules(out, x->charge.rules);
     json_member(out, "advice");
     buf_json_str(out, buf_slice(&advice));
     json_member(out, "charge");
-    charge_json(r->cost, charge, out);
+    charge_json(&x->cost, &x->charge, out);
     if (s->runs) {
-        struct slice state = r->answer.result.paging_state;
+        struct slice state = answer->result.paging_state;
         put_list(out, "columns", rows->columns);
         put_list(out, "rows", rows->rows);
         json_member(out, "next");
@@ -140,38 +141,6 @@ static void put_answer(const struct statement *s, const struct cql_run *r, const
     }
     buf_put_str(out, "}");
     buf_fini(&advice);
-}
-
-static void run_in(const struct statement_options *o, const struct statement *s, struct slice state,
-                   struct arena *arena, struct eng_batch *batch, struct json_rows *rows, struct buf *out,
-                   struct err *e) {
-    struct cql_session session = {.protocol_version = 4, .local_address = "127.0.0.1", .role = s->role};
-    struct op_cost cost = {.arena = arena, .size_model = o->size_model, .write_size = o->write_size,
-                           .timestamp_size = o->timestamp_size};
-    const struct cql_request request = {
-        .kind = REQUEST_QUERY,
-        .query = s->text,
-        .params = {.consistency = s->eventual ? CL_LOCAL_ONE : CL_LOCAL_QUORUM,
-                   .serial_consistency = CL_LOCAL_SERIAL,
-                   .page_size = (int32_t)(s->rows && s->rows < STATEMENT_ROWS ? s->rows : STATEMENT_ROWS),
-                   .paging_state = state}};
-    struct cql_run r = {.in = &request, .db = o->db, .session = &session, .arena = arena, .err = e, .cost = &cost,
-                        .sink = &rows->sink, .batch = batch, .now_us = clock_wall_us(o->clock), .blocking = true,
-                        .deadline_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000),
-                        .answer.stmt_kind = STMT_KINDS};
-    enum cql_outcome outcome = cql_run(&r);
-    while (outcome == CQL_AGAIN && clock_machine_us(o->clock) <= r.deadline_us) outcome = cql_run_more(&r);
-    if (outcome == CQL_AGAIN) {
-        cql_abandon(&r);
-        err_set(e, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
-    }
-    struct charge charge = {0};
-    if (outcome == CQL_DONE || outcome == CQL_COMMIT) {
-        charge_compute(&cost, s->eventual ? CHARGE_EVENTUAL : CHARGE_STRONG, &charge);
-        put_answer(s, &r, &charge, rows, out);
-        cql_abandon(&r);
-    } else if (!e->set) err_set(e, ERR_SERVER, "The request failed without saying why");
-    cql_run_fini(&r);
 }
 
 int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out, struct err *e) {
@@ -185,11 +154,25 @@ int page_statement_run(const struct statement_options *o, const struct statement
     struct json_rows rows = {.sink = {.begin = begin_rows, .rows = take_rows, .restart = restart_rows,
                                       .bytes = bytes_of_rows},
                              .err = e, .columns = &columns, .rows = &lines};
-    struct eng_batch *batch = eng_batch_new(o->eng);
-    if (!batch) err_nomem(e);
-    else if (s->state && page_statement_state(s->state, STATE_MAX, &state)) err_invalid(e, "The paging state is none");
-    else run_in(o, s, state.n ? buf_slice(&state) : (struct slice){0}, &arena, batch, &rows, out, e);
-    if (batch) eng_batch_free(batch);
+    int32_t page_size = s->rows && s->rows < STATEMENT_ROWS ? (int32_t)s->rows : STATEMENT_ROWS;
+    struct cql_execution x = {
+        .db = o->db, .role = s->role, .arena = &arena, .sink = &rows.sink, .prices = true,
+        .timeout_us = STATEMENT_SECONDS * INT64_C(1000000),
+        .request = {.kind = REQUEST_QUERY,
+                    .query = s->text,
+                    .params = {.consistency = s->eventual ? CL_LOCAL_ONE : CL_LOCAL_QUORUM,
+                               .serial_consistency = CL_LOCAL_SERIAL,
+                               .page_size = page_size}}};
+    if (s->state && page_statement_state(s->state, STATE_MAX, &state)) err_invalid(e, "The paging state is none");
+    else {
+        if (state.n) x.request.params.paging_state = buf_slice(&state);
+        if (!cql_execute(&x, e)) put_answer(s, &x, &rows, out);
+        else if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) {
+            err_clear(e);
+            err_set(e, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
+        }
+        cql_execution_fini(&x);
+    }
     buf_fini(&columns);
     buf_fini(&lines);
     buf_fini(&state);

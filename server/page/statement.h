@@ -7,18 +7,14 @@
  * STATEMENT_ANSWER bytes. */
 #pragma once
 
-#include "cql/cql.h"
+#include "cql/execute.h"
 #include "metering/explanation.h"
 
 enum { STATEMENT_SECONDS = 10, STATEMENT_ROWS = 1000, STATEMENT_ANSWER = 4 << 20, STATEMENT_TEXT = 64 << 10 };
 
 struct statement_options {
     struct cql_db *db;
-    struct eng *eng;
     struct clock *clock;
-    enum size_model size_model;
-    enum write_size write_size;
-    uint32_t timestamp_size;
 };
 
 struct statement {

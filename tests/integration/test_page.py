@@ -7,6 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from cassandra import ReadTimeout
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
 from playwright.sync_api import expect, sync_playwright
 
 from page_api import ask, post
@@ -265,6 +268,30 @@ def test_probes_are_answered_beside_statements_that_take_long(server):
             assert ask(server, "GET", "/health")[0] == ask(server, "GET", "/ready")[0] == 200
     assert {a.result()[0] for a in answers} <= {200, 503}  # 503: more wait than may
     assert post(server, "/api/query", slow)[0] == 200
+
+
+def test_statements_of_the_page_are_outside_the_limits(tmp_path):
+    """A driver's read of a table without capacity is refused; the page reads the table, and the server goes on."""
+    s = Server(tmp_path, "--admin-port", str(free_port()), "--ddl-delay", "none", "--limits", "enforce", "--limit-values", "on-demand-read=1").start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "orders", "id int PRIMARY KEY, note text")
+        session.execute("INSERT INTO shop.orders (id, note) VALUES (1, 'a')")
+        read = SimpleStatement("SELECT * FROM shop.orders", retry_policy=FallthroughRetryPolicy())
+
+        def is_refused():
+            try:
+                session.execute(read)
+            except ReadTimeout:
+                return True
+            return False
+
+        eventually(is_refused, "a read of 1 unit a second is never refused")
+        for _ in range(3):
+            assert post(s, "/api/query", "SELECT * FROM shop.orders")[2]["rows"] == [["1", "a"]]
+            assert post(s, "/api/explain", "DELETE FROM shop.orders WHERE id = 1")[0] == 200
+    s.stop()
 
 
 def test_with_roles_the_page_asks_for_a_login(tmp_path, browser):

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "cql/execute.h"
 #include "cql/request/consistency.h"
 #include "native_protocol/request.h"
 #include "server/admission.h"
@@ -34,20 +35,10 @@ struct world {
     struct admission *admission; /* with limits; else NULL */
     struct connection *connections; /* sorted by id */
     size_t n_connections, cap_connections;
-    struct eng_batch *batch;
     struct arena arena;
-    struct row_sink sink;
-    struct op_cost cost;
+    struct cql_execution run; /* the last one */
     struct buf paging;
 };
-
-static int take_meta(struct row_sink *s, const struct result_meta *meta) { return (void)s, (void)meta, 0; }
-static int take_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
-    (void)s, (void)rows, (void)n;
-    return 0;
-}
-static void restart_rows(struct row_sink *s) { (void)s; }
-static size_t bytes_taken(const struct row_sink *s) { return (void)s, 0; }
 
 static bool is_table(const struct schema_table *t, const char *keyspace, const char *name) {
     return keyspace && name && !strcmp(t->keyspace->name, keyspace) && !strcmp(t->name, name);
@@ -81,7 +72,6 @@ struct world *world_new(const struct world_options *o, struct err *e) {
     clock_control_init(&w->clock, &clock_real);
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
     buf_init(&w->paging, 0);
-    w->sink = (struct row_sink){.begin = take_meta, .rows = take_rows, .restart = restart_rows, .bytes = bytes_taken};
     w->eng = eng_open(&eo, e);
     if (!w->eng || limit_rules_parse("", &limits.rules, e) || limit_values_parse("", &limits.values, e)) goto failed;
     const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
@@ -92,17 +82,15 @@ struct world *world_new(const struct world_options *o, struct err *e) {
     if (o->limits && !(w->ledger = ledger_open(&ledger, e))) goto failed;
     if (o->limits && !(w->admission = admission_new(&limits, w->catalog, &w->clock.clock, w->ledger, e))) goto failed;
     const struct cql_db_options dbo = database_options(w);
-    if (!(w->db = cql_db_new(&dbo, e))) goto failed;
-    if ((w->batch = eng_batch_new(w->eng))) return w;
-    (void)err_nomem(e);
+    if ((w->db = cql_db_new(&dbo, e))) return w;
 failed:
     world_free(w);
     return NULL;
 }
 
 void world_free(struct world *w) {
+    cql_execution_fini(&w->run);
     arena_fini(&w->arena); /* it may hold values of the store */
-    if (w->batch) eng_batch_free(w->batch);
     if (w->lenient) cql_db_free(w->lenient);
     if (w->db) cql_db_free(w->db);
     if (w->admission) admission_free(w->admission);
@@ -115,23 +103,9 @@ void world_free(struct world *w) {
     free(w);
 }
 
-/* ---- one request, as native_protocol/dispatch.c has it ---- */
+/* ---- one request ---- */
 
 static bool is_eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
-
-static enum cql_outcome run(struct world *w, struct cql_run *r, struct charge *charge) {
-    enum cql_outcome outcome = cql_run(r);
-    while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
-    if (outcome != CQL_DONE && outcome != CQL_COMMIT) return outcome;
-    charge_compute(&w->cost, is_eventual(r->in->params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, charge);
-    if (cql_admit(r)) {
-        cql_abandon(r);
-        return CQL_FAILED;
-    }
-    outcome = cql_apply(r, outcome);
-    while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
-    return outcome;
-}
 
 int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
                     struct charge *out, uint64_t *entities) {
@@ -159,54 +133,52 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
     return 0;
 }
 
-/* Sets up a run. The memory of the previous one is reused. */
-static struct cql_run begin(struct world *w, const struct cql_request *q, struct err *e) {
+/* Sets up a request. The memory of the previous one is reused. */
+static struct cql_execution *begin(struct world *w) {
+    cql_execution_fini(&w->run);
     arena_reset(&w->arena);
-    w->cost = (struct op_cost){.arena = &w->arena, .size_model = w->o.size_model, .write_size = w->o.write_size,
-                               .timestamp_size = w->o.timestamp_size};
-    return (struct cql_run){.in = q, .db = w->db, .session = &w->session, .arena = &w->arena, .err = e,
-                                .cost = &w->cost, .sink = &w->sink, .batch = w->batch,
-                                .now_us = clock_wall_us(&w->clock.clock), .blocking = true,
-                                .answer.stmt_kind = STMT_KINDS};
+    w->run = (struct cql_execution){.db = w->db, .session = &w->session, .arena = &w->arena};
+    return &w->run;
 }
 
 /* Runs one page; the paging state of the next page is left in w->paging. */
-static void run_once(struct world *w, struct cql_run *r, struct world_answer *out) {
-    struct charge charge = {0};
-    enum cql_outcome outcome = run(w, r, &charge);
+static void run_once(struct world *w, struct world_answer *out, struct err *e) {
+    int rc = cql_execute(&w->run, e);
+    const struct cql_answer *answer = &w->run.run.answer;
+    const struct op_cost *cost = &w->run.cost;
     buf_clear(&w->paging, SIZE_MAX);
-    if (outcome != CQL_FAILED) {
-        charge_add(&out->charge, &charge);
+    if (!rc) {
+        charge_add(&out->charge, &w->run.charge);
         out->pages++;
-        out->rows_read += w->cost.rows_read, out->rows_returned += w->cost.rows_returned;
-        out->bytes_read += w->cost.bytes_read, out->partitions += w->cost.partitions;
-        for (const struct op_read *x = w->cost.reads; x; x = x->next) {
+        out->rows_read += cost->rows_read, out->rows_returned += cost->rows_returned;
+        out->bytes_read += cost->bytes_read, out->partitions += cost->partitions;
+        for (const struct op_read *x = cost->reads; x; x = x->next) {
             out->filtered += x->filtered;
             out->entities += op_read_entities(x);
         }
-        for (const struct op_write *x = w->cost.writes; x; x = x->next) out->entities += op_write_entities(x);
-        out->kind = r->answer.stmt_kind;
-        out->n_warnings = r->answer.n_warnings;
-        out->warnings = r->answer.warnings;
-        if (r->answer.result.paging_state.p) buf_put_slice(&w->paging, r->answer.result.paging_state);
+        for (const struct op_write *x = cost->writes; x; x = x->next) out->entities += op_write_entities(x);
+        out->kind = answer->stmt_kind;
+        out->n_warnings = answer->n_warnings;
+        out->warnings = answer->warnings;
+        if (answer->result.paging_state.p) buf_put_slice(&w->paging, answer->result.paging_state);
     }
-    const struct cql_result *result = &r->answer.result;
-    if (result->kind == RESULT_PREPARED && result->prepared) cql_prepared_unref(result->prepared);
-    cql_run_fini(r);
+    if (answer->result.kind == RESULT_PREPARED && answer->result.prepared)
+        cql_prepared_unref(answer->result.prepared);
 }
 
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
-    *out = (struct world_answer){.cost = &w->cost};
+    *out = (struct world_answer){.cost = &w->run.cost};
     err_clear(e);
     w->session.protocol_version = 4;
     buf_clear(&w->paging, SIZE_MAX);
     do {
-        struct cql_request request = {.kind = REQUEST_QUERY, .query = q->text,
-                                      .params = {.consistency = q->consistency, .serial_consistency = CL_LOCAL_SERIAL,
-                                                 .page_size = q->page_size ? q->page_size : PAGE}};
-        struct cql_run r = begin(w, &request, e);
-        if (w->paging.n) request.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
-        run_once(w, &r, out);
+        struct cql_execution *x = begin(w);
+        x->request = (struct cql_request){.kind = REQUEST_QUERY, .query = q->text,
+                                          .params = {.consistency = q->consistency,
+                                                     .serial_consistency = CL_LOCAL_SERIAL,
+                                                     .page_size = q->page_size ? q->page_size : PAGE}};
+        if (w->paging.n) x->request.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
+        run_once(w, out, e);
     } while (w->paging.n);
     return e->set ? -1 : 0;
 }
@@ -243,7 +215,7 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
                bool *throttled, struct err *e) {
     const struct np_envelope env = {.version = c->version, .opcode = c->opcode, .flags = c->flags};
     struct np_query_options ignored;
-    *out = (struct world_answer){.cost = &w->cost};
+    *out = (struct world_answer){.cost = &w->run.cost};
     *paging_state = (struct slice){0};
     *throttled = false;
     err_clear(e);
@@ -263,15 +235,15 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
         }
         w->session.limit = &found->limit;
     }
-    struct cql_request request = {0};
-    struct cql_run r = begin(w, &request, e);
-    if (np_query_decode(&env, c->body, &w->arena, &request, &ignored, e)) return -1;
-    if (c->page_size) request.params.page_size = c->page_size;
+    struct cql_execution *x = begin(w);
+    struct cql_params *params = &x->request.params;
+    if (np_query_decode(&env, c->body, &w->arena, &x->request, &ignored, e)) return -1;
+    if (c->page_size) params->page_size = c->page_size;
     if (c->paging_state.p || c->page_size)
-        request.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
-    run_once(w, &r, out);
+        params->paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
+    run_once(w, out, e);
     if (w->paging.n) *paging_state = buf_slice(&w->paging);
-    *throttled = e->set && r.answer.verdict && limit_refuses(r.answer.verdict);
+    *throttled = e->set && x->run.answer.verdict && limit_refuses(x->run.answer.verdict);
     return e->set ? -1 : 0;
 }
 
@@ -279,9 +251,8 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
     struct world_answer ignored;
     err_clear(e);
     if (set_keyspace(w, keyspace, e)) return -1;
-    const struct cql_request request = {.kind = REQUEST_PREPARE, .query = text};
-    struct cql_run r = begin(w, &request, e);
-    run_once(w, &r, &ignored);
+    begin(w)->request = (struct cql_request){.kind = REQUEST_PREPARE, .query = text};
+    run_once(w, &ignored, e);
     return e->set ? -1 : 0;
 }
 
@@ -320,13 +291,9 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 }
 
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) {
-    struct charge ignored = {0};
     err_clear(e);
-    const struct cql_request request = {.kind = REQUEST_PREPARE, .query = text};
-    struct cql_run r = begin(w, &request, e);
-    struct cql_prepared *p = run(w, &r, &ignored) == CQL_FAILED ? NULL : r.answer.result.prepared;
-    cql_run_fini(&r);
-    return p;
+    begin(w)->request = (struct cql_request){.kind = REQUEST_PREPARE, .query = text};
+    return cql_execute(&w->run, e) ? NULL : w->run.run.answer.result.prepared;
 }
 
 const struct schema *world_schema(struct world *w) { return catalog_schema(w->catalog); }

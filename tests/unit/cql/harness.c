@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "metering/limits/limiter.h"
+
 static int64_t read_clock(struct clock *c) { return ((struct harness_clock *)c)->now_us; }
 
 static int sink_begin(struct row_sink *s, const struct result_meta *meta) {
@@ -108,7 +110,9 @@ void harness_restart(struct harness *h, int64_t now_us) { harness_restart_cold(h
 
 void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access) {
     struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = h->mode};
+    static struct limit_connection limit;
     if (admission) o.admission = *admission;
+    h->session.limit = &limit;
     o.access = access;
     cql_db_free(h->db);
     h->db = cql_db_new(&o, &h->err);
@@ -133,7 +137,8 @@ enum cql_outcome harness_request(struct harness *h, const struct cql_request *q)
     buf_clear(&h->paging, 1 << 20);
     sink_restart(&h->sink);
     memset(&h->err, 0, sizeof(h->err));
-    h->cost = (struct op_cost){.arena = &h->arena, .write_size = h->write_size};
+    h->cost = cql_cost(h->db, &h->arena);
+    h->cost.write_size = h->write_size;
     struct cql_request request = *q;
     request.params.consistency = h->consistency;
     request.params.serial_consistency = CL_LOCAL_SERIAL;
