@@ -304,7 +304,8 @@ static void refuse(void *arg, const struct http_request *q, const char *words, s
 /* ---- life ---- */
 
 static int listen_at(struct control_plane *p, struct http_listener **out, uint16_t port, bool tls, struct err *e) {
-    const struct http_options o = {.port = port, .what = "the API", .body_max = BODY_MAX, .request_s = p->o.request_s,
+    const struct http_options o = {.address = p->o.address, .port = port, .what = "the API",
+                                   .body_max = BODY_MAX, .request_s = p->o.request_s,
                                    .tls_cert = tls ? p->o.tls_cert : NULL, .tls_key = tls ? p->o.tls_key : NULL,
                                    .hosts = p->o.hosts, .handle = handle, .refuse = refuse, .arg = p};
     return port ? http_start(out, &o, e) : 0;

@@ -14,6 +14,7 @@ struct control_plane_options {
     struct access_control *access;
     const char *region;
     struct metric_source metrics;
+    const char *address;     /* of both ports; as in http_options */
     uint16_t port, tls_port; /* 0: off */
     int request_s;           /* of http_options */
     const char *tls_cert, *tls_key;

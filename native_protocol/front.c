@@ -40,9 +40,9 @@ struct np_front {
     struct np_loop loops[];
 };
 
-int np_front_login(struct np_front *f, const uint8_t address[16], const char *name, const char *password,
+int np_front_login(struct np_front *f, const struct ip_address *client, const char *name, const char *password,
                    struct err *e) {
-    return np_logins_check(f->logins, address, name, password, e);
+    return np_logins_check(f->logins, client, name, password, e);
 }
 
 uint16_t np_front_port(const struct np_front *f) { return f->port; }

@@ -31,7 +31,7 @@ void np_front_tell_member(struct np_front *f, enum member_event event, const str
 uint16_t np_front_port(const struct np_front *f);     /* 0: none */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
 /* Checks a login of another port, as np_logins_check does. The server has roles. */
-int np_front_login(struct np_front *f, const uint8_t address[16], const char *name, const char *password,
+int np_front_login(struct np_front *f, const struct ip_address *client, const char *name, const char *password,
                    struct err *e) MUST_CHECK;
 /* Whether every loop has ticked within the last ten seconds. Any thread. */
 bool np_front_alive(const struct np_front *f);

@@ -48,7 +48,9 @@ struct np_logins {
 /* Takes n slow checks from the allowance of the address; false: fewer are left. A new address takes
  * a free entry of its set, or replaces the one that has the most checks left, which loses the least
  * by that. */
-static bool allow_address(struct np_logins *p, const uint8_t address[16], int n) {
+static bool allow(struct np_logins *p, const struct ip_address *client, int n) {
+    uint8_t address[16] = {0};
+    memcpy(address, client->bytes, client->n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
     struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS];
     struct allowance *a = NULL, *best = NULL;
     pthread_mutex_lock(&p->lock);
@@ -71,12 +73,6 @@ static bool allow_address(struct np_logins *p, const uint8_t address[16], int n)
     if (may) a->left -= n;
     pthread_mutex_unlock(&p->lock);
     return may;
-}
-
-static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
-    uint8_t address[16] = {0};
-    memcpy(address, c->peer.bytes, c->peer.n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
-    return allow_address(p, address, n);
 }
 
 /* A role that may not log in gets no hash, like a role that does not exist: both are checked as
@@ -110,17 +106,17 @@ static int verify(struct np_logins *p, const char *name, const char *password, c
     return 0;
 }
 
-int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
+int np_logins_check(struct np_logins *p, const struct ip_address *client, const char *name, const char *password,
                     struct err *e) {
     char hash[PASSWORD_HASH_MAX];
     bool may = hash_of(p, name, hash);
     if (may && password_is_remembered(hash, password)) return 0;
     bool right;
-    if (!allow_address(p, address, 1)) return err_too_many(e);
+    if (!allow(p, client, 1)) return err_too_many(e);
     if (verify(p, name, password, hash, &right, e)) return -1;
     if (!right)
         return err_set(e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
-    allow_address(p, address, -1);
+    allow(p, client, -1);
     return 0;
 }
 
@@ -163,7 +159,7 @@ static void login_done(struct np_task *x, bool ended) {
     struct np_conn *c = l->conn;
     c->login.pending = false;
     if (c->state == NP_CONN_AUTH && l->right) {
-        allow(l->loop->logins, c, -1);
+        allow(l->loop->logins, &c->peer, -1);
         enter(c, &l->env, l->name);
     } else if (c->state == NP_CONN_AUTH) {
         err_set(&l->e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", l->name);
@@ -228,7 +224,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     bool may = hash_of(p, l->name, l->hash);
     if (may && password_is_remembered(l->hash, l->password)) {
         enter(c, env, l->name);
-    } else if (allow(p, c, 1)) {
+    } else if (allow(p, &c->peer, 1)) {
         npi_conn_ref(l->conn);
         l->conn->login.pending = true;
         pthread_mutex_lock(&p->lock);

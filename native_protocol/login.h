@@ -31,10 +31,10 @@ struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e
 void np_logins_stop(struct np_logins *p);
 void np_logins_free(struct np_logins *p);
 
-/* Checks a name and a password from another port, under the same limit of guesses. address: the
- * client's. The call takes as long as hashing a password, so the thread must be one that may block.
- * -1: err says that the password is wrong, or that there were too many guesses. */
-int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
+/* Checks a name and a password of a client of another port, under the same limit of guesses. The call takes as long as
+ * hashing a password, so the thread must be one that may block. -1: err says that the password is wrong, or that there
+ * were too many guesses. */
+int np_logins_check(struct np_logins *p, const struct ip_address *client, const char *name, const char *password,
                     struct err *e) MUST_CHECK;
 
 /* Handles a token of the connection, which is answered now or later. The loop's thread. */

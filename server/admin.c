@@ -153,16 +153,16 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
         answer(out, 404, "/health /live /ready /metrics /version\n");
 }
 
-int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
-                struct eng *eng, struct membership *membership, struct system_metering *metering, struct page *page,
-                struct err *e) {
+int admin_start(struct admin **out, const char *address, uint16_t port, const struct http_hosts *hosts,
+                struct np_front *front, struct eng *eng, struct membership *membership,
+                struct system_metering *metering, struct page *page, struct err *e) {
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));
     if (!a) return err_nomem(e);
     *a = (struct admin){.front = front, .eng = eng, .membership = membership, .metering = metering, .page = page};
-    const struct http_options o = {.port = port, .what = "the admin port", .body_max = PAGE_BODY, .hosts = *hosts,
-                                   .handle = handle, .arg = a};
+    const struct http_options o = {.address = address, .port = port, .what = "the admin port",
+                                   .body_max = PAGE_BODY, .hosts = *hosts, .handle = handle, .arg = a};
     if (http_start(&a->listener, &o, e) == 0) {
         *out = a;
         return 0;

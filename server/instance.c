@@ -281,9 +281,9 @@ static bool limits_of(void *arg, uint32_t object, struct limit_table *out) {
     return admission_table(((struct instance *)arg)->admission, object, out);
 }
 
-static int page_login(void *arg, const char *role, const char *password, struct err *e) {
-    const uint8_t loopback[16] = {127, 0, 0, 1};
-    return np_front_login(((struct instance *)arg)->front, loopback, role, password, e);
+static int page_login(void *arg, const struct ip_address *client, const char *role, const char *password,
+                      struct err *e) {
+    return np_front_login(((struct instance *)arg)->front, client, role, password, e);
 }
 
 static int open_admin(struct instance *in, struct err *e) {
@@ -306,9 +306,9 @@ static int open_admin(struct instance *in, struct err *e) {
         .report = in->report,
         .cassandra = s->mode == MODE_CASSANDRA};
     in->page = page_new(&po, e);
-    if (!in->page || admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, in->membership,
-                                 &in->metering,
-                                 in->page, e))
+    const struct http_hosts hosts = {.listen = s->listen, .port_listen = s->admin_listen, .names = s->http_hosts};
+    if (!in->page || admin_start(&in->admin, s->admin_listen, s->admin_port, &hosts, in->front, in->eng,
+                                 in->membership, &in->metering, in->page, e))
         return -1;
     states_set_page(&in->states, in->page);
     return 0;
@@ -324,12 +324,14 @@ static int open_control_plane(struct instance *in, struct err *e) {
                                             .access = in->access,
                                             .keys = s->auth == AUTH_NONE ? NULL : &in->keys,
                                             .region = s->region,
+                                            .address = s->api_listen,
                                             .port = s->api_port,
                                             .tls_port = s->api_tls_port,
                                             .request_s = (int)s->request_timeout,
                                             .tls_cert = s->tls.cert,
                                             .tls_key = s->tls.key,
-                                            .hosts = s->http_hosts,
+                                            .hosts = {.listen = s->listen, .port_listen = s->api_listen,
+                                                      .names = s->http_hosts},
                                             .metrics = {.arg = &in->metering, .each = metering_each_metric}};
     if (s->mode == MODE_CASSANDRA) return 0;
     if (control_plane_start(&in->control_plane, &o, e)) return -1;

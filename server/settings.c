@@ -245,11 +245,13 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->log.file = c->values[CONFIG_LOG_FILE];
     s->audit_log = c->values[CONFIG_AUDIT_LOG];
     s->listen = c->values[CONFIG_LISTEN];
-    s->http_hosts = (struct http_hosts){.listen = s->listen, .names = c->values[CONFIG_HTTP_HOSTS]};
+    s->admin_listen = c->values[CONFIG_ADMIN_LISTEN];
+    s->api_listen = c->values[CONFIG_API_LISTEN];
+    s->http_hosts = c->values[CONFIG_HTTP_HOSTS];
     s->capture = c->values[CONFIG_CAPTURE];
     if (log_check_levels(s->log.levels, e) ||
         np_audit_parse(c->values[CONFIG_AUDIT_CATEGORIES], &s->audit_categories, e) ||
-        http_hosts_check(s->http_hosts.names, e) || read_tls(s, c, e) || read_by_mode(s, c, e))
+        http_hosts_check(s->http_hosts, e) || read_tls(s, c, e) || read_by_mode(s, c, e))
         return -1;
     if (limit_rules_parse(c->values[CONFIG_TABLE_LIMITS], &s->limits.rules, e) ||
         limit_values_parse(c->values[CONFIG_LIMIT_VALUES], &s->limits.values, e) || read_memory(s, c, e))
@@ -268,8 +270,15 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
                        "--store rados with --listen %s needs --broadcast-address: the address of this server that the "
                        "others tell clients, another one for each server",
                        s->listen);
-    if (!ip_address_parse(s->broadcast, &(struct ip_address){0}))
-        return err_set(e, ERR_CONFIG, "--broadcast-address must be a numeric address, not '%s'", s->broadcast);
+    const struct {
+        enum config_option option;
+        const char *text;
+    } addresses[] = {{CONFIG_BROADCAST_ADDRESS, s->broadcast}, {CONFIG_ADMIN_LISTEN, s->admin_listen},
+                     {CONFIG_API_LISTEN, s->api_listen}};
+    for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
+        if (!ip_address_parse(addresses[i].text, &(struct ip_address){0}))
+            return err_set(e, ERR_CONFIG, "--%s must be a numeric address, not '%s'", config_flag(addresses[i].option),
+                           addresses[i].text);
     s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
     s->ddl_rules = c->values[CONFIG_DDL_RULES];
     if (peers_check(c->values[CONFIG_PEERS], e) || ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;

@@ -18,7 +18,8 @@ struct settings { /* texts belong to the config */
     struct eng_rados rados;
     const char *listen, *broadcast; /* broadcast: where clients reach the server */
     uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
-    struct http_hosts http_hosts;
+    const char *admin_listen, *api_listen; /* numeric addresses */
+    const char *http_hosts;
     bool has_tls, tls_only;
     struct np_tls_options tls;
     struct {

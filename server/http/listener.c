@@ -56,6 +56,15 @@ const char *http_argument(const struct http_request *q, const char *name) {
     return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+struct ip_address http_client(const struct http_request *q) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct sockaddr_storage a = {0};
+    if (info && info->client_addr)
+        memcpy(&a, info->client_addr,
+               info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+    return ip_address_of_socket(&a);
+}
+
 /* ---- time ---- */
 
 static time_t now_s(void) {
@@ -271,13 +280,18 @@ static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_
 
 static struct MHD_Daemon *start(struct http_listener *l) {
     enum { CONNECTIONS = 2 * CLIENTS_MAX, MEMORY = 16 << 10 };
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(l->o.port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(l->o.port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(l->o.port)};
+    bool is_v4 = inet_pton(AF_INET, l->o.address, &v4.sin_addr) == 1;
+    if (!is_v4 && inet_pton(AF_INET6, l->o.address, &v6.sin6_addr) != 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct sockaddr *at = is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-                     (l->certificate ? MHD_USE_TLS : 0);
+                     (is_v4 ? 0 : MHD_USE_DUAL_STACK) | (l->certificate ? MHD_USE_TLS : 0);
     enum MHD_OPTION more = l->certificate ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
-    return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at,
+    return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, at,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
@@ -297,7 +311,8 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     int rc = o->tls_cert && !(l->certificate = http_certificate_open(o->tls_cert, o->tls_key, e)) ? -1 : 0;
     if (!rc) l->daemon = start(l);
     if (!rc && !l->daemon)
-        rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
+        rc = err_set(e, ERR_CONFIG, "cannot listen on %s port %u for %s: %s", o->address, o->port, o->what,
+                     strerror(errno));
     if (!rc && pthread_create(&l->reaper, NULL, reaper, l))
         rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
     else l->has_reaper = !rc;

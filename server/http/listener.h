@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/ip_address.h"
 #include "server/http/origin.h"
 
 struct http_listener;
@@ -28,6 +29,7 @@ struct http_request {
 /* The value of a header, or NULL. */
 const char *http_header(const struct http_request *q, const char *name);
 const char *http_argument(const struct http_request *q, const char *name); /* of the query string */
+struct ip_address http_client(const struct http_request *q);
 
 enum { HTTP_HEADERS = 8, HTTP_COOKIE = 160 };
 struct http_answer {
@@ -55,7 +57,8 @@ void http_release(struct http_held *h);
 typedef void (*http_handler_fn)(void *arg, const struct http_request *q, struct http_answer *out);
 
 struct http_options {
-    uint16_t port; /* of 127.0.0.1; 0: any free one */
+    const char *address; /* numeric; ::, all addresses of both families */
+    uint16_t port;       /* 0: any free one */
     const char *what; /* the port's name in errors: "the admin port" */
     size_t body_max;  /* bytes; 0: requests with a body are refused */
     int request_s;    /* see above; 0: ten, which is also the most */

@@ -84,7 +84,9 @@ static bool is_own_name(const struct http_hosts *hosts, const char *header, stru
         buf_put_str(why, "The Host header of this request is not a host's name or address.");
         return false;
     }
-    if (is_loopback(host) || (hosts->listen && is_same_host(host, hosts->listen))) return true;
+    if (is_loopback(host) || (hosts->listen && is_same_host(host, hosts->listen)) ||
+        (hosts->port_listen && is_same_host(host, hosts->port_listen)))
+        return true;
     for (const char *names = hosts->names; names && *names;) {
         char name[HOST_MAX + 1];
         size_t n = strcspn(names, ",");
@@ -93,7 +95,8 @@ static bool is_own_name(const struct http_hosts *hosts, const char *header, stru
     }
     buf_printf(why,
                "The Host %s is not a name of this server. Its names are localhost, loopback addresses, the address of "
-               "--listen and the hosts of --http-hosts; if requests reach it by another name, add it to --http-hosts.",
+               "--listen, the address that this port listens on and the hosts of --http-hosts; if requests reach it by "
+               "another name, add it to --http-hosts.",
                host);
     return false;
 }

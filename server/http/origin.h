@@ -14,7 +14,8 @@
 /* The names that a Host header may have besides localhost, names that end in .localhost, and
  * loopback addresses. */
 struct http_hosts {
-    const char *listen; /* a numeric address; NULL: none */
+    const char *listen; /* numeric address of --listen; NULL: none */
+    const char *port_listen; /* numeric address that the HTTP port listens on; NULL: none */
     const char *names;  /* names and addresses without ports, separated by commas; NULL: none */
 };
 

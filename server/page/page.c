@@ -22,6 +22,7 @@ struct job {
     STAILQ_ENTRY(job) entry;
     enum job_kind kind;
     struct http_held *held;
+    struct ip_address client;
     char role[ROLE_NAME_MAX + 1]; /* "": none */
     struct slice body;            /* the request's, which is held */
     const char *of, *state;
@@ -123,7 +124,8 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
     }
     memcpy(role, j->body.p, n);
     memcpy(password, end + 1, rest);
-    bool refused = p->o.login(p->o.login_arg, role, password, &e) || session_begin(p->sessions, role, token, &e);
+    bool refused = p->o.login(p->o.login_arg, &j->client, role, password, &e) ||
+                   session_begin(p->sessions, role, token, &e);
     OPENSSL_cleanse(password, sizeof(password));
     if (refused) {
         answer_error(a, 401, e.text);
@@ -179,7 +181,8 @@ static void hold(struct page *p, const struct caller *caller, enum job_kind kind
         answer_error(a, 503, "no memory");
         return;
     }
-    *j = (struct job){.kind = kind, .body = caller->q->body, .of = http_argument(caller->q, "of"),
+    *j = (struct job){.kind = kind, .client = http_client(caller->q), .body = caller->q->body,
+                      .of = http_argument(caller->q, "of"),
                       .state = http_argument(caller->q, "next"), .rows = rows ? (uint32_t)strtoul(rows, NULL, 10) : 0,
                       .eventual = consistency && !strcmp(consistency, "LOCAL_ONE")};
     memcpy(j->role, caller->role, sizeof(j->role));

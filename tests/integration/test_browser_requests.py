@@ -1,6 +1,7 @@
 """Both HTTP ports refuse what a browser sends for a foreign web page, and answer programs, probes and own pages."""
 import http.client
 import json
+import socket
 import subprocess
 
 import pytest
@@ -26,9 +27,9 @@ def ports(tmp_path_factory):
         yield api
 
 
-def ask(port, method, path, headers, body=None, host=None):
+def ask(port, method, path, headers, body=None, host=None, address="127.0.0.1"):
     """(status, error type or None, body). host: another Host than the address that is connected to; "" is none."""
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    c = http.client.HTTPConnection(address, port, timeout=300)
     c.putrequest(method, path, skip_host=host is not None)
     for name, value in {**({"Host": host} if host else {}),
                         **({"Content-Length": str(len(body))} if body is not None else {}), **headers}.items():
@@ -99,6 +100,30 @@ def test_a_name_that_resolves_to_here_reads_nothing(ports, host):
 def test_own_names_are_answered(ports, host):
     assert ask(ports.admin, "GET", "/ready", {}, host=host)[0] == 200
     assert ask(ports.port, "POST", "/", JSON, b"{}", host=host)[0] == 200
+
+
+@pytest.mark.parametrize("listen, answers, refuses", [("127.0.0.9", ["127.0.0.9"], ["127.0.0.1"]), ("0.0.0.0", ["127.0.0.9", "127.0.0.1"], []),
+                                                      pytest.param("::", ["127.0.0.9", "127.0.0.1"], [], marks=pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6"))])
+def test_both_ports_listen_where_they_are_told_and_check_there(tmp_path, listen, answers, refuses):
+    admin = free_port()
+    with Api(tmp_path, "--admin-port", str(admin), "--admin-listen", listen, "--api-listen", listen, "--http-hosts", "tally.example") as api:
+        for address in answers:
+            for host in (None, "localhost:9180", "tally.example"):
+                assert ask(admin, "GET", "/", {}, host=host, address=address)[0] == 200
+                assert ask(api.port, "POST", "/", JSON, b"{}", host=host, address=address)[0] == 200
+            for foreign, host in (({}, "evil.example"), ({}, "192.0.2.1"), (EVIL, None), ({"Sec-Fetch-Site": "cross-site"}, None)):
+                assert ask(admin, "GET", "/", foreign, host=host, address=address)[0] == 403
+                assert ask(api.port, "POST", "/", {**JSON, **foreign}, b"{}", host=host, address=address)[0] == 403
+        for address in refuses:
+            for port in (admin, api.port):
+                with pytest.raises(ConnectionRefusedError):
+                    ask(port, "GET", "/", {}, address=address)
+
+
+@pytest.mark.parametrize("flag", ["--admin-listen", "--api-listen"])
+def test_addresses_to_listen_on_are_numeric(flag):
+    done = subprocess.run([str(TALLYD), "--check-config", flag, "localhost"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and f"{flag} must be a numeric address, not 'localhost'" in done.stderr
 
 
 def test_a_probe_of_http_1_0_has_no_host(ports):

@@ -16,6 +16,7 @@ from tally_server import HANG, ROOT, SLOWER, TALLYD, eventually
 
 DOCKERFILE = (ROOT / "tools" / "package" / "Dockerfile").read_text()
 USER = "9042"
+OUTSIDE = "10.9.0.2"  # an address of the container that is not its loopback address
 INIT = "docker-entrypoint-initdb.d"
 pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 
@@ -24,10 +25,11 @@ ENTER = """
 set -e
 root=$1; shift
 ip link set lo up
+ip address add %s/32 dev lo
 for d in usr bin lib lib64 etc dev; do [ ! -e /$d ] || { mkdir -p $root/$d; mount --rbind /$d $root/$d; }; done
 mount -t proc proc $root/proc
 exec chroot --userspec=%s:%s $root "$@"
-""" % (USER, USER)
+""" % (OUTSIDE, USER, USER)
 
 
 def variables():
@@ -168,6 +170,25 @@ def test_testcontainers_for_node_sets_data_centre_and_rack(image):
     (check,) = re.findall(r"CMD (\[.*\])", DOCKERFILE)
     assert c.run(*json.loads(check)).returncode == 0
     assert (local(c, "data_center"), local(c, "rack")) == ("dc1", "rack7")
+
+
+def test_the_page_and_the_api_are_reached_from_outside(image):
+    """A published port passes on the Host that the user has typed: localhost. Names that were not named are refused."""
+    c = image(TALLY_HTTP_HOSTS="tally")
+    c.logged("Startup complete")
+
+    def status(port, method, host):
+        type_ = "Content-Type: application/x-amz-json-1.0\r\nX-Amz-Target: KeyspacesService.ListKeyspaces\r\nContent-Length: 2"
+        more = f"{type_}\r\n\r\n{{}}" if method == "POST" else "\r\n"
+        request = f"{method} / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}"
+        done = c.run("bash", "-c", f'exec 3<>/dev/tcp/{OUTSIDE}/{port} && printf %s "$0" >&3 && head -1 <&3', request)
+        return done.stdout.split()[1] if done.stdout else done.stderr
+
+    for port, method in ((9180, "GET"), (9181, "POST")):
+        found = {host: status(port, method, host) for host in (f"localhost:{port}", f"tally:{port}", "evil.example")}
+        assert list(found.values()) == ["200", "200", "403"], found
+    exposed = re.search(r"^EXPOSE (.*)$", DOCKERFILE, re.M)[1].split()
+    assert {"9180", "9181", "9182"} <= set(exposed)
 
 
 @pytest.mark.parametrize("arguments", [(), ("cassandra", "-f"), ("tallyd",), ("--cluster-name", "of the flag")])

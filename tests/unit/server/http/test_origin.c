@@ -7,7 +7,8 @@
 
 #include "server/http/origin.h"
 
-static const struct http_hosts own = {.listen = "192.0.2.7", .names = "tally.example,fd00::1,[fd00::2],10.1.2.3"};
+static const struct http_hosts own = {
+    .listen = "192.0.2.7", .port_listen = "198.51.100.1", .names = "tally.example,fd00::1,[fd00::2],10.1.2.3"};
 
 static bool allows(const char *host, const char *origin, const char *site, const char *words) {
     struct buf why;
@@ -24,7 +25,8 @@ static bool allows(const char *host, const char *origin, const char *site, const
 static void test_own_names_are_allowed(void **state) {
     static const char *const hosts[] = {
         "localhost", "LocalHost:9181", "localhost.:80", "db.localhost", "127.0.0.1", "127.0.0.1:9180", "127.8.7.6:1",
-        "[::1]:9181", "[::1]", "[::ffff:127.0.0.1]:1", "192.0.2.7:9180", "tally.example:9181", "Tally.Example.",
+        "[::1]:9181", "[::1]", "[::ffff:127.0.0.1]:1", "192.0.2.7:9180",
+        "198.51.100.1:9180", "tally.example:9181", "Tally.Example.",
         "[fd00::1]:9181", "[FD00:0::2]", "10.1.2.3:1", "localhost:"};
     (void)state;
     assert_true(allows(NULL, NULL, NULL, NULL));
