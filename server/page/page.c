@@ -206,8 +206,9 @@ static void answer_session(struct page *p, const struct caller *caller, struct h
     buf_printf(&a->body, "{\"login\":%s,\"role\":", p->sessions ? "true" : "false");
     if (caller->signed_in && *caller->role) buf_json_str(&a->body, slice_str(caller->role));
     else buf_put_str(&a->body, "null");
-    buf_printf(&a->body, ",\"mode\":\"%s\",\"report\":%s}\n", p->o.cassandra ? "cassandra" : "keyspaces",
-               p->o.report ? "true" : "false");
+    buf_printf(&a->body, ",\"mode\":\"%s\",\"report\":%s,\"guidance\":%s}\n",
+               p->o.cassandra ? "cassandra" : "keyspaces", p->o.report ? "true" : "false",
+               p->o.view.limits->guidance == GUIDANCE_OFF ? "false" : "true");
 }
 
 static void answer_login(struct page *p, const struct caller *caller, struct http_answer *a) {

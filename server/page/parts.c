@@ -5,17 +5,21 @@
 
 #include "metering/limits/limit.h"
 
-float part_share(const float f[RANGE_FIGURES]) {
-    float read = f[RANGE_READ_HALVES] / 2 / (float)limit_info(LIMIT_PARTITION_READ)->value;
-    float write = f[RANGE_WRITE_UNITS] / (float)limit_info(LIMIT_PARTITION_WRITE)->value;
-    float entities = f[RANGE_ENTITIES] / (float)limit_info(LIMIT_ENTITIES_PARTITION)->value;
+float part_share(const float f[RANGE_FIGURES], const struct part_limits *l) {
+    float read = f[RANGE_READ_HALVES] / 2 / l->read_units, write = f[RANGE_WRITE_UNITS] / l->write_units;
+    float entities = l->entities > 0 ? f[RANGE_ENTITIES] / l->entities : 0;
     float most = read > write ? read : write;
     return most > entities ? most : entities;
 }
 
-/* The order of partitions. A throttle counts as a small part of the limit, so that partitions whose
- * requests are all refused are kept. */
-static float weight_of(const float f[RANGE_FIGURES]) { return part_share(f) + f[RANGE_THROTTLES] * 1e-3f; }
+/* The order of partitions, by the published limits, the guidance's too. A throttle counts as a small part of the
+ * limit, so that partitions whose requests are all refused are kept. */
+static float weight_of(const float f[RANGE_FIGURES]) {
+    const struct part_limits published = {.read_units = (float)limit_info(LIMIT_PARTITION_READ)->value,
+                                          .write_units = (float)limit_info(LIMIT_PARTITION_WRITE)->value,
+                                          .entities = (float)limit_info(LIMIT_ENTITIES_PARTITION)->value};
+    return part_share(f, &published) + f[RANGE_THROTTLES] * 1e-3f;
+}
 static float weight(const struct part *p) { return weight_of(p->mean); }
 
 static int heavier(const void *a, const void *b) {

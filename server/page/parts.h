@@ -49,8 +49,12 @@ struct parts {
 
 enum { PARTS_SLOT_BYTES = sizeof(struct ring_head) + PARTS_KEPT * sizeof(struct part_row) };
 
-/* Units and entities as shares of the limits of a partition: the greatest of the three. */
-float part_share(const float figures[RANGE_FIGURES]);
+/* What a partition may take in a second. entities 0: there is no such limit, because the guidance is off. */
+struct part_limits {
+    float read_units, write_units, entities;
+};
+/* Units and entities as shares of the limits of a partition: the greatest of them. */
+float part_share(const float figures[RANGE_FIGURES], const struct part_limits *limits);
 /* Adds a partition's figures of a second. */
 void parts_add(struct parts *p, uint32_t second, int64_t token, struct slice key, const float figures[RANGE_FIGURES]);
 /* parts_add of what has been used since the last call for the partition; sums: all that the ledger has

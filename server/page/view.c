@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "metering/charge.h"
-#include "metering/limits/limiter.h"
 #include "server/page/json.h"
 #include "server/page/statement.h"
 
@@ -252,12 +251,15 @@ static void put_known_key(const struct schema_table *t, const struct parts *p, i
 
 /* ---- the finding ---- */
 
-/* The finding of a map in words. Half of a partition's limit is a hot key: a storage partition serves
- * other keys, too. */
+/* The finding of a map in words: refusals first, with the limit that refuses most, then the shape of the load. */
 struct finding {
     const char *kind;
-    double share; /* of a partition's limit */
-    double refused;
+    double refused, requests; /* in the window, over a limit; all that were counted */
+    enum limit_id limit;      /* that refused most of them; LIMITS: there were no refusals */
+    bool shadow;              /* the limit only counts */
+    int64_t rate;             /* the limit's, a second */
+    double share;             /* of a partition's limit */
+    double part_refused;      /* of that partition, a second */
     int64_t token;
     bool has_token;
 };
@@ -271,6 +273,15 @@ static const struct {
      "Spread the key: add a column with a calculated or random suffix to the partition key, so that its rows go to "
      "several partitions.",
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html"},
+    {"throttled_by_table", "Throttled: the table's or the account's capacity does not suffice.",
+     "Give the table more units, auto scaling or on-demand capacity; or warm throughput before a peak.",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/ReadWriteCapacityMode.html"},
+    {"throttled_by_connection", "Throttled: a connection sends more statements than one may.",
+     "Let the driver open more connections, and spread requests over them.",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/connections.html"},
+    {"throttled_by_guidance", "Throttled: the partition guidance refuses requests.",
+     "Spread the load over more partitions, or send it in smaller batches.",
+     "https://learn.microsoft.com/en-us/azure/storage/tables/scalability-targets"},
     {"append_only", "Append-only pattern: each write goes to a partition key above all before it.",
      "Writes that follow an order go to one place. Put a column in front of the key, or replace it by one, whose "
      "values have no order.",
@@ -282,61 +293,138 @@ static const struct {
     {"scan", "Scans: most rows that are read are read by scans of the table or of ranges of partitions.",
      "Give the whole partition key with = or IN, or keep a table whose partition key is what the application asks by.",
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-design.html"},
-    {"none", "No finding: the load is spread, and no partition comes near its limit.", "",
+    {"none", "No finding: no request was refused, the load is spread, and no partition comes near its limit.", "",
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-design.html"},
 };
 
-static const char *kind_of(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
-                           const struct view_table *q, uint32_t now, const struct finding *f) {
-    float mean[SERIES_N], most[SERIES_N];
-    double read = 0, scanned = 0;
-    if (f->has_token) return "hot_key";
-    enum order_pattern pattern = ledger_pattern(v->ledger, t->object);
-    if (pattern != ORDER_NONE) return pattern == ORDER_APPEND_ONLY ? "append_only" : "prepend_only";
-    uint32_t last = now / ring_shapes[q->ring].seconds;
-    for (uint32_t slot = last + 1 - ring_shapes[q->ring].slots; h && slot <= last; slot++) {
-        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
-        read += mean[SERIES_ROWS_READ];
-        scanned += mean[SERIES_SCANNED];
+/* The groups of limits that the series tell apart, and the limits of each. */
+enum refuser { REFUSED_BY_TABLE, REFUSED_BY_PARTITION, REFUSED_BY_CONNECTION, REFUSED_BY_GUIDANCE, REFUSERS };
+static const struct {
+    const char *kind;
+    enum limit_id limits[9]; /* until 0, which is LIMIT_CONNECTION */
+} refusers[REFUSERS] = {
+    [REFUSED_BY_TABLE] = {"throttled_by_table",
+                          {LIMIT_PROVISIONED_WRITE, LIMIT_PROVISIONED_READ, LIMIT_ON_DEMAND_WRITE, LIMIT_ON_DEMAND_READ,
+                           LIMIT_TABLE_WRITE, LIMIT_TABLE_READ, LIMIT_ACCOUNT_WRITE, LIMIT_ACCOUNT_READ}},
+    [REFUSED_BY_PARTITION] = {"hot_key", {LIMIT_PARTITION_WRITE, LIMIT_PARTITION_READ}},
+    [REFUSED_BY_CONNECTION] = {"throttled_by_connection", {LIMIT_CONNECTION}},
+    [REFUSED_BY_GUIDANCE] = {"throttled_by_guidance",
+                             {LIMIT_ENTITIES_PARTITION, LIMIT_ENTITIES_ACCOUNT, LIMIT_GROUP_OPERATIONS,
+                              LIMIT_GROUP_BYTES, LIMIT_GROUP_SAME_ROW}}};
+
+/* The limit of the group that has passed the most requests of the table, of those that were passed since from_us. */
+static void choose_limit(const struct view_options *v, const struct schema_table *t, enum refuser by, int64_t from_us,
+                         struct finding *f) {
+    struct limit_table l;
+    uint64_t most = 0;
+    f->limit = refusers[by].limits[0];
+    f->rate = v->limits->values.of[f->limit];
+    f->shadow = v->limits->mode == LIMITS_SHADOW;
+    if (!v->limit_table || !v->limit_table(v->arg, t->object, &l)) return;
+    f->shadow = l.mode == LIMITS_SHADOW && by != REFUSED_BY_GUIDANCE;
+    for (const enum limit_id *i = refusers[by].limits; i == refusers[by].limits || *i; i++) {
+        const struct limit_counts *c = &l.counts[*i];
+        if (c->last_us < from_us || c->refused + c->shadowed <= most) continue;
+        most = c->refused + c->shadowed;
+        f->limit = *i;
+        f->rate = c->last_rate;
     }
-    return read > 0 && scanned > read / 2 ? "scan" : "none";
 }
 
-/* The partition with the largest share of its limit in the window. */
-static struct finding look_for_hot_key(const struct history_table *h, const struct view_table *q, uint32_t now) {
-    const double hot = 0.5;
-    struct finding f = {0};
+static struct part_limits part_limits_of(const struct view_options *v) {
+    const int64_t *values = v->limits->values.of;
+    return (struct part_limits){
+        .read_units = (float)values[LIMIT_PARTITION_READ],
+        .write_units = (float)values[LIMIT_PARTITION_WRITE],
+        .entities = v->limits->guidance == GUIDANCE_OFF ? 0 : (float)values[LIMIT_ENTITIES_PARTITION]};
+}
+
+/* The partition of the window with the most refusals, if refused, or else with the largest share of its limit. */
+static void look_for_hot_key(const struct view_options *v, const struct history_table *h, const struct view_table *q,
+                             uint32_t now, bool refused, struct finding *f) {
+    const struct part_limits limits = part_limits_of(v);
     struct part rows[PARTS_OPEN];
+    double most = 0;
     uint32_t last = now / ring_shapes[q->ring].seconds;
     for (uint32_t slot = last + 1 - ring_shapes[q->ring].slots; h && slot <= last; slot++) {
         uint32_t n = parts_read(&h->parts, q->ring, slot, now, rows);
         for (uint32_t i = 0; i < n; i++) {
-            double share = part_share(rows[i].most);
-            if (share <= f.share) continue;
-            f.share = share;
-            f.token = rows[i].token;
-            f.refused = rows[i].most[RANGE_THROTTLES];
+            double share = part_share(rows[i].most, &limits), throttles = rows[i].most[RANGE_THROTTLES];
+            if ((refused ? throttles : share) <= most) continue;
+            most = refused ? throttles : share;
+            f->share = share;
+            f->token = rows[i].token;
+            f->part_refused = throttles;
         }
     }
-    f.has_token = f.share >= hot;
+    f->has_token = most > 0;
+}
+
+/* Half of a partition's limit is a hot key: a storage partition serves other keys, too. */
+static struct finding find_in(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
+                              const struct view_table *q, uint32_t now) {
+    const double hot = 0.5;
+    struct finding f = {.kind = "none", .limit = LIMITS};
+    float mean[SERIES_N], most[SERIES_N];
+    double read = 0, scanned = 0, by[REFUSERS] = {0};
+    const struct ring_shape *shape = &ring_shapes[q->ring];
+    uint32_t seconds = shape->seconds, last = now / seconds, first = last + 1 - shape->slots;
+    for (uint32_t slot = first; h && slot <= last; slot++) {
+        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
+        double refused = mean[SERIES_READ_THROTTLES] + mean[SERIES_WRITE_THROTTLES];
+        double rest = refused - mean[SERIES_PARTITION_THROTTLES] - mean[SERIES_CONNECTION_THROTTLES];
+        double guided = v->limits->guidance != GUIDANCE_ENFORCE  ? 0
+                        : mean[SERIES_GUIDANCE] < rest ? mean[SERIES_GUIDANCE]
+                                                       : rest;
+        by[REFUSED_BY_PARTITION] += mean[SERIES_PARTITION_THROTTLES] * seconds;
+        by[REFUSED_BY_CONNECTION] += mean[SERIES_CONNECTION_THROTTLES] * seconds;
+        by[REFUSED_BY_GUIDANCE] += guided * seconds;
+        by[REFUSED_BY_TABLE] += (rest - guided) * seconds;
+        f.refused += refused * seconds;
+        f.requests += mean[SERIES_REQUESTS] * seconds;
+        read += mean[SERIES_ROWS_READ];
+        scanned += mean[SERIES_SCANNED];
+    }
+    if (f.refused > 0) {
+        enum refuser worst = REFUSED_BY_TABLE;
+        for (int i = 0; i < REFUSERS; i++)
+            if (by[i] > by[worst]) worst = (enum refuser)i;
+        choose_limit(v, t, worst, (int64_t)first * seconds * 1000000, &f);
+        if (!f.shadow) f.requests += f.refused; /* else they were carried out, and are among the others */
+        f.kind = refusers[worst].kind;
+        if (worst == REFUSED_BY_PARTITION) look_for_hot_key(v, h, q, now, true, &f);
+        return f;
+    }
+    look_for_hot_key(v, h, q, now, false, &f);
+    f.has_token = f.has_token && f.share >= hot;
+    enum order_pattern pattern = ledger_pattern(v->ledger, t->object);
+    if (f.has_token) f.kind = "hot_key";
+    else if (pattern != ORDER_NONE) f.kind = pattern == ORDER_APPEND_ONLY ? "append_only" : "prepend_only";
+    else if (read > 0 && scanned > read / 2) f.kind = "scan";
     return f;
 }
 
 static void put_finding(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
                         const struct view_table *q, uint32_t now, struct buf *out) {
-    struct finding f = look_for_hot_key(h, q, now);
-    const char *kind = kind_of(v, t, h, q, now, &f);
+    const struct finding f = find_in(v, t, h, q, now);
     size_t i = 0;
-    while (strcmp(findings[i].kind, kind)) i++;
+    while (strcmp(findings[i].kind, f.kind)) i++;
     buf_put_str(out, ",\"finding\":{");
-    json_text(out, "kind", kind);
+    json_text(out, "kind", f.kind);
     json_text(out, "words", findings[i].words);
     json_text(out, "advice", findings[i].advice);
     json_text(out, "source", findings[i].source);
+    if (f.limit != LIMITS) {
+        json_text(out, "limit", limit_info(f.limit)->name);
+        json_text(out, "unit", limit_info(f.limit)->unit);
+        buf_printf(out, ",\"limit_rate\":%lld,\"shadow\":%s", (long long)f.rate, f.shadow ? "true" : "false");
+        put_figure(out, "refused", f.refused);
+        put_figure(out, "refused_share", f.refused / f.requests);
+    }
     if (f.has_token) {
         buf_printf(out, ",\"token\":\"%lld\"", (long long)f.token);
         put_figure(out, "share", f.share);
-        put_figure(out, "refused", f.refused);
+        put_figure(out, "key_refused", f.part_refused);
         json_member(out, "key");
         put_known_key(t, &h->parts, f.token, out);
     }
@@ -432,13 +520,14 @@ bool view_map(const struct view_options *v, const struct view_table *q, bool by_
     uint32_t now = now_second(v), first, last;
     if (!t) return false;
     struct map_rows *rows = by_partition ? calloc(1, sizeof(*rows)) : NULL;
-    const int64_t *limits = v->limits->values.of;
+    const struct part_limits limits = part_limits_of(v);
     put_window(q, now, &first, &last, out);
     buf_printf(out,
-               ",\"by\":\"%s\",\"limits\":{\"read_units\":%lld,\"write_units\":%lld,\"entities\":%lld},"
-               "\"columns\":[",
-               by_partition ? "partition" : "range", (long long)limits[LIMIT_PARTITION_READ],
-               (long long)limits[LIMIT_PARTITION_WRITE], (long long)limits[LIMIT_ENTITIES_PARTITION]);
+               ",\"by\":\"%s\",\"limits\":{\"read_units\":%.0f,\"write_units\":%.0f,\"entities\":",
+               by_partition ? "partition" : "range", limits.read_units, limits.write_units);
+    if (limits.entities > 0) buf_printf(out, "%.0f", limits.entities);
+    else buf_put_str(out, "null");
+    buf_put_str(out, "},\"columns\":[");
     pthread_mutex_lock(&v->history->lock);
     const struct history_table *h = history_find(v->history, t->object);
     if (h && (rows || !by_partition)) put_columns(h, q, first, last, now, rows, out);

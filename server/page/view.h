@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cql/cql.h"
+#include "metering/limits/limiter.h"
 #include "server/page/history.h"
 
 enum { VIEW_TABLES = 100, VIEW_STATEMENTS = 20 };

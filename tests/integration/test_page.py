@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cassandra import ReadTimeout
+from cassandra import ReadTimeout, WriteTimeout
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 from playwright.sync_api import expect, sync_playwright
@@ -116,7 +116,8 @@ def test_a_hot_partition_appears_with_its_key_its_statements_and_its_throttles(s
         detail = tab.locator(".detail")
         expect(detail).to_contain_text(HOT)
         expect(detail).to_contain_text("INSERT INTO stress.rows")
-        expect(tab.get_by_text("partition-write", exact=True)).to_be_visible()
+        expect(tab.get_by_role("rowheader", name="partition-write")).to_be_visible()
+        expect(finding).to_have_attribute("data-limit", "partition-write")
         tab.get_by_label("Write units").check(force=True)
         expect(tab).to_have_url(f"http://{server.admin}/?table=stress.rows&metric=write_units")
 
@@ -233,6 +234,74 @@ def test_the_finding_names_the_pattern(server):
 
         for name, kind in (("append", "append_only"), ("prepend", "prepend_only"), ("scanned", "scan"), ("spread", "none")):
             eventually(lambda: finding(name) == kind, lambda: (name, finding(name)))  # noqa: B023
+
+
+@pytest.mark.parametrize("flags, definition, expected", [
+    # what a stranger should read: which limit refuses, or that none does
+    (["--limits", "enforce"], "k int PRIMARY KEY, v int|{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 1}}",
+     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": False}),
+    (["--limits", "shadow"], "k int PRIMARY KEY, v int|{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 1}}",
+     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": True}),
+    (["--limits", "enforce", "--limit-values", "connection=50"], "k int PRIMARY KEY, v int|",
+     {"kind": "throttled_by_connection", "limit": "connection", "limit_rate": 50, "shadow": False}),
+    (["--limits", "enforce", "--limit-values", "partition-write=2"], "k int PRIMARY KEY, v int|",
+     {"kind": "hot_key", "limit": "partition-write", "limit_rate": 2, "shadow": False, "key": "k = 1"}),
+])
+def test_refusals_are_the_finding_with_the_limit_that_refuses(tmp_path, flags, definition, expected):
+    """All writes go to one key, which is hot only if its limit is the one that refuses."""
+    s = Server(tmp_path, "--admin-port", str(free_port()), "--ddl-delay", "none", *flags).start()
+    columns, properties = definition.split("|")
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        session.execute(f"CREATE TABLE shop.t ({columns})" + (f" WITH CUSTOM_PROPERTIES = {properties}" if properties else ""))
+        write = SimpleStatement("INSERT INTO shop.t (k, v) VALUES (1, 1)", retry_policy=FallthroughRetryPolicy())
+
+        def finding():
+            for future in [session.execute_async(write) for _ in range(200)]:
+                try:
+                    future.result()
+                except WriteTimeout:
+                    pass
+            status, _, answer = ask(s, "GET", "/api/map?keyspace=shop&table=t&by=partition")
+            return answer["finding"] if status == 200 else {}
+
+        eventually(lambda: expected.items() <= finding().items(), finding)
+        found = finding()
+        assert found["refused"] > 0 and 0 < found["refused_share"] <= 1 and ("key" in found) == ("key" in expected)
+    s.stop()
+
+
+@pytest.mark.parametrize("guidance", ["off", "warn"])
+def test_entities_count_only_under_the_guidance(tmp_path, browser, guidance):
+    """A read of 3,000 entities in one second, which only the guidance limits to 2,000."""
+    s = Server(tmp_path, "--admin-port", str(free_port()), "--ddl-delay", "none", "--guidance", guidance,
+               "--limit-values", "partition-read=100000,partition-write=100000").start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "t", "k int, c int, PRIMARY KEY (k, c)")
+        for begin in range(0, 3000, 30):
+            rows = "".join(f"INSERT INTO shop.t (k, c) VALUES (1, {c}); " for c in range(begin, begin + 30))
+            session.execute(f"BEGIN UNLOGGED BATCH {rows} APPLY BATCH")
+        read = SimpleStatement("SELECT * FROM shop.t WHERE k = 1", fetch_size=5000)
+
+        def answer():
+            for _ in range(5):
+                session.execute(read)
+            return ask(s, "GET", "/api/map?keyspace=shop&table=t&by=partition")[2]
+
+        heavy = lambda a: any(c[8] > 2000 for column in a["columns"] for c in column["cells"])  # noqa: E731
+        eventually(lambda: heavy(answer()), "no second has more than 2,000 entities")
+        found = answer()
+        assert found["limits"]["entities"] == (None if guidance == "off" else 2000)
+        assert found["finding"]["kind"] == ("none" if guidance == "off" else "hot_key")
+        with Page(browser, s) as page:
+            tab = page.go("/?table=shop.t&metric=entities")
+            expect(tab.locator("[data-finding]")).to_have_attribute("data-finding", found["finding"]["kind"], timeout=HANG * 1000)
+            expect(tab.get_by_label("Entities", exact=True)).to_have_count(0 if guidance == "off" else 1)
+            assert page.said == []
+    s.stop()
 
 
 @pytest.mark.parametrize("cql", ["DROP TABLE shop.orders", "TRUNCATE shop.orders", "CREATE ROLE r", "/* */ DROP TABLE shop.orders", "USE shop", ""])

@@ -7,6 +7,7 @@ const WINDOWS = [["2 minutes", "by second"], ["1 hour", "by minute"], ["7 hours"
   ["6 days", "by half-hour"], ["28 days", "by 4 hours"]];
 const METRICS = {read_units: "Read units", write_units: "Write units", throttles: "Throttles", entities: "Entities"};
 const FIGURES = ["read_units", "write_units", "throttles", "entities"]; // the order of a cell
+const metrics = () => Object.fromEntries(Object.entries(METRICS).filter(([name]) => name !== "entities" || session.guidance)); // entities have a limit under the guidance alone
 let session = {login: false, role: null}, view = null, timer = null, turn = 0;
 
 /* ---- the server ---- */
@@ -32,7 +33,7 @@ function place() {
   const a = new URLSearchParams(location.search);
   const window_ = Number(a.get("window") ?? 0);
   return {view: a.get("table") ? "table" : a.get("view") ?? "overview", table: a.get("table"), statement: a.get("statement"),
-    window: window_ in WINDOWS ? window_ : 0, metric: a.get("metric") in METRICS ? a.get("metric") : "read_units"};
+    window: window_ in WINDOWS ? window_ : 0, metric: a.get("metric") in metrics() ? a.get("metric") : "read_units"};
 }
 
 function address(change) {
@@ -196,7 +197,7 @@ class MapData {
   }
   share(values, metric) {
     const i = FIGURES.indexOf(metric);
-    if (metric !== "throttles") return values[i] / this.limits[metric];
+    if (metric !== "throttles") return this.limits[metric] ? values[i] / this.limits[metric] : 0;
     return values[2] === 0 ? 0 : values[2] < 10 ? .6 : values[2] < 100 ? .9 : 2;
   }
   // The heaviest partitions of the window by the metric, heaviest first.
@@ -218,7 +219,7 @@ function tablePage(at) {
   const partitionMap = new HeatMap("Heaviest partitions over time"), rangeMap = new HeatMap("Token ranges over time");
   const axes = [h("div", {class: "axis"}), h("div", {class: "axis"})], legends = [h("div"), h("div")], rating = [h("p", {class: "quiet small"}), h("p", {class: "quiet small"})];
   const query = () => ({keyspace, table, window: windowAt});
-  const metricChoice = () => choice("metric", "Metric of the maps", METRICS, metric, m => { metric = m; permalink(); drawMaps(); });
+  const metricChoice = () => choice("metric", "Metric of the maps", metrics(), metric, m => { metric = m; permalink(); drawMaps(); });
   const windowChoice = h("select", {"aria-label": "Window", onchange: e => {
     windowAt = Number(e.target.value); points = new Map(); lastSlot = 0;
     maps = {range: new MapData("range"), partition: new MapData("partition")};
@@ -279,12 +280,15 @@ function tablePage(at) {
   }
 
   function drawFinding(f) {
-    const kind = f.kind === "none" ? "" : f.kind === "hot_key" ? "bad" : "warn";
+    const kind = f.kind === "none" ? "" : f.limit || f.kind === "hot_key" ? "bad" : "warn";
     finding.className = `card finding ${kind}`;
     finding.dataset.finding = f.kind;
+    finding.dataset.limit = f.limit ?? "";
+    const refusals = f.limit ? h("p", {}, `${(f.refused_share * 100).toFixed(f.refused_share < .1 ? 1 : 0)} % of the requests in this window ${f.shadow ? "would be" : "were"} refused, ${number(f.refused)} in all; most by the limit `,
+      h("code", {}, f.limit), `, ${number(f.limit_rate)} ${f.unit}.`) : null;
     const more = f.key ? h("p", {}, h("code", {}, f.key), ` had up to ${number(f.share * 100)} % of its limit`,
-      f.refused ? `, and ${number(f.refused)} refusals a second.` : ".") : null;
-    finding.replaceChildren(h("div", {}, h("p", {}, h("strong", {}, f.words)), more, f.advice ? h("p", {}, f.advice) : null,
+      f.key_refused ? `, and ${number(f.key_refused)} refusals a second.` : ".") : null;
+    finding.replaceChildren(h("div", {}, h("p", {}, h("strong", {}, f.words)), refusals, more, f.advice ? h("p", {}, f.advice) : null,
       h("p", {class: "small"}, h("a", {href: f.source, rel: "noreferrer", target: "_blank"}, "The published advice"))));
   }
 

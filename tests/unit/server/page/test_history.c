@@ -106,7 +106,11 @@ static void test_the_heaviest_partitions_are_kept(void **state) {
     assert_int_equal(rows[0].token, -7);
     assert_near(rows[0].most[RANGE_WRITE_UNITS], 900, 0.001);
     assert_near(rows[0].mean[RANGE_WRITE_UNITS], 900 / 60.0, 0.001);
-    assert_near(part_share(rows[0].most), 0.9, 0.001);
+    const struct part_limits guided = {3000, 1000, 2000}, unguided = {3000, 1000, 0};
+    assert_near(part_share(rows[0].most, &guided), 0.9, 0.001);
+    /* entities count for the guidance alone */
+    assert_near(part_share((float[RANGE_FIGURES]){0, 10, 0, 5000}, &guided), 2.5, 0.001);
+    assert_near(part_share((float[RANGE_FIGURES]){0, 10, 0, 5000}, &unguided), 0.01, 0.001);
     assert_memory_equal(parts_key(p, -7)->key, "heavy", 5);
     assert_null(parts_key(p, 1 - MANY));
     free(p->image);
