@@ -600,6 +600,17 @@ int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) {
     return rc;
 }
 
+bool ledger_counted(struct ledger *l, uint32_t object) {
+    static const struct figures nothing;
+    uint32_t shared;
+    pthread_mutex_lock(&l->lock);
+    const struct table_stats *own = stats_find(&l->stats, object);
+    bool counted = (own && memcmp(&own->total, &nothing, sizeof(nothing)) != 0) ||
+                   (shares_next(&l->shares, object, &shared) && shared == object);
+    pthread_mutex_unlock(&l->lock);
+    return counted;
+}
+
 bool ledger_has(struct ledger *l, uint32_t object) {
     pthread_mutex_lock(&l->lock);
     bool has = stats_find(&l->stats, object) != NULL;

@@ -127,6 +127,8 @@ int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
  * STATS_TOUCHED of them. One caller at a time. */
 int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg);
 struct figures ledger_dropped(struct ledger *l);
+/* Whether a request to the table was counted, by any server on the store. */
+bool ledger_counted(struct ledger *l, uint32_t object);
 
 /* Counts the requests to a table by range of tokens, in the place i (below SHARD_WATCHED), from now
  * on. object 0: the place is given back. */

@@ -253,7 +253,7 @@ static bool may_see(struct page *p, const struct caller *caller, struct http_ans
 
 static void answer_tables(struct page *p, const struct caller *caller, struct http_answer *a) {
     answer_json(a, 200);
-    view_tables(&p->o.view, http_argument(caller->q, "after"), &a->body);
+    view_tables(&p->o.view, http_argument(caller->q, "after"), http_argument(caller->q, "find"), &a->body);
 }
 
 /* Reads the arguments that pictures of a table share. */

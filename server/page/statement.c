@@ -115,23 +115,22 @@ void page_put_rules(struct buf *out, uint64_t rules) {
     buf_put_str(out, "]");
 }
 
-static void put_answer(const struct statement *s, const struct cql_execution *x, const struct json_rows *rows,
-                       struct buf *out) {
-    const struct cql_answer *answer = &x->run.answer;
-    struct explanation explained = {.is_read = answer->stmt_kind == STMT_SELECT};
+static void put_answer(const struct statement *s, const struct cql_execution *x, const struct explanation *explained,
+                       bool complete, const struct json_rows *rows, struct buf *out) {
     struct buf advice;
     buf_init(&advice, 0);
-    explanation_add(&explained, &x->cost, &x->charge);
-    explanation_advice(&explained, &advice);
-    buf_printf(out, "{\"kind\":\"%s\",", explained.is_read ? "read" : "write");
-    explanation_json(&explained, out);
-    page_put_rules(out, x->charge.rules);
+    explanation_advice(explained, &advice);
+    buf_printf(out, "{\"kind\":\"%s\",\"complete\":%s,", explained->is_read ? "read" : "write",
+               complete ? "true" : "false");
+    explanation_json(explained, out);
+    page_put_rules(out, explained->charge.rules);
     json_member(out, "advice");
     buf_json_str(out, buf_slice(&advice));
     json_member(out, "charge");
-    charge_json(&x->cost, &x->charge, out);
+    if (complete) charge_json(&x->cost, &x->charge, out);
+    else buf_put_str(out, "null");
     if (s->runs) {
-        struct slice state = answer->result.paging_state;
+        struct slice state = x->run.answer.result.paging_state;
         put_list(out, "columns", rows->columns);
         put_list(out, "rows", rows->rows);
         json_member(out, "next");
@@ -141,6 +140,45 @@ static void put_answer(const struct statement *s, const struct cql_execution *x,
     }
     buf_put_str(out, "}");
     buf_fini(&advice);
+}
+
+/* Runs one page, or for a price all pages from state on, which ends as the state of the last one. A price is not
+ * complete if the time was over after the first page. */
+static void run_pages(const struct statement_options *o, const struct statement *s, struct buf *state,
+                      struct arena *arena, struct json_rows *rows, struct buf *out, struct err *e) {
+    struct explanation explained = {0};
+    const int64_t until_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000);
+    uint32_t page_size = s->runs ? STATEMENT_ROWS : STATEMENT_PRICED_ROWS;
+    if (s->rows && s->rows < page_size) page_size = s->rows;
+    for (;;) {
+        int64_t left_us = until_us - clock_machine_us(o->clock);
+        struct cql_execution x = {
+            .db = o->db, .role = s->role, .arena = arena, .sink = s->runs ? &rows->sink : NULL, .prices = true,
+            .timeout_us = left_us > 0 ? left_us : 1,
+            .request = {.kind = REQUEST_QUERY,
+                        .query = s->text,
+                        .params = {.consistency = s->eventual ? CL_LOCAL_ONE : CL_LOCAL_QUORUM,
+                                   .serial_consistency = CL_LOCAL_SERIAL,
+                                   .page_size = (int32_t)page_size,
+                                   .paging_state = state->n ? buf_slice(state) : (struct slice){0}}}};
+        bool done = !cql_execute(&x, e), late = !done && (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT);
+        bool last = !done || s->runs || !x.run.answer.result.paging_state.p;
+        if (late) err_clear(e);
+        if (late && !explained.pages)
+            err_set(e, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
+        if (done) {
+            explained.is_read = x.run.answer.stmt_kind == STMT_SELECT;
+            explanation_add(&explained, &x.cost, &x.charge);
+        } else explained.cost = &x.cost; /* its names and class are those of the pages before */
+        if (last && !e->set) put_answer(s, &x, &explained, done, rows, out);
+        if (!last) {
+            buf_clear(state, SIZE_MAX);
+            buf_put_slice(state, x.run.answer.result.paging_state);
+        }
+        cql_execution_fini(&x);
+        if (last) return;
+        arena_reset(arena);
+    }
 }
 
 int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out, struct err *e) {
@@ -154,25 +192,8 @@ int page_statement_run(const struct statement_options *o, const struct statement
     struct json_rows rows = {.sink = {.begin = begin_rows, .rows = take_rows, .restart = restart_rows,
                                       .bytes = bytes_of_rows},
                              .err = e, .columns = &columns, .rows = &lines};
-    int32_t page_size = s->rows && s->rows < STATEMENT_ROWS ? (int32_t)s->rows : STATEMENT_ROWS;
-    struct cql_execution x = {
-        .db = o->db, .role = s->role, .arena = &arena, .sink = &rows.sink, .prices = true,
-        .timeout_us = STATEMENT_SECONDS * INT64_C(1000000),
-        .request = {.kind = REQUEST_QUERY,
-                    .query = s->text,
-                    .params = {.consistency = s->eventual ? CL_LOCAL_ONE : CL_LOCAL_QUORUM,
-                               .serial_consistency = CL_LOCAL_SERIAL,
-                               .page_size = page_size}}};
     if (s->state && page_statement_state(s->state, STATE_MAX, &state)) err_invalid(e, "The paging state is none");
-    else {
-        if (state.n) x.request.params.paging_state = buf_slice(&state);
-        if (!cql_execute(&x, e)) put_answer(s, &x, &rows, out);
-        else if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) {
-            err_clear(e);
-            err_set(e, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
-        }
-        cql_execution_fini(&x);
-    }
+    else run_pages(o, s, &state, &arena, &rows, out, e);
     buf_fini(&columns);
     buf_fini(&lines);
     buf_fini(&state);

@@ -10,7 +10,13 @@
 #include "cql/execute.h"
 #include "metering/explanation.h"
 
-enum { STATEMENT_SECONDS = 10, STATEMENT_ROWS = 1000, STATEMENT_ANSWER = 4 << 20, STATEMENT_TEXT = 64 << 10 };
+enum {
+    STATEMENT_SECONDS = 10,
+    STATEMENT_ROWS = 1000,
+    STATEMENT_PRICED_ROWS = 5000, /* of a page whose rows are not shown: as drivers and tally explain read */
+    STATEMENT_ANSWER = 4 << 20,
+    STATEMENT_TEXT = 64 << 10
+};
 
 struct statement_options {
     struct cql_db *db;
@@ -20,9 +26,9 @@ struct statement_options {
 struct statement {
     struct slice text;
     const char *role; /* NULL: the server has no roles */
-    bool runs;        /* false: only its price; INSERT, UPDATE, DELETE and BATCH are allowed, too */
+    bool runs;        /* one page with its rows. false: the price of all pages; INSERT, UPDATE, DELETE, BATCH, too */
     bool eventual;    /* a read at LOCAL_ONE */
-    uint32_t rows;    /* of a page, at most STATEMENT_ROWS; 0: STATEMENT_ROWS */
+    uint32_t rows;    /* of a page; 0: the most: STATEMENT_ROWS, or STATEMENT_PRICED_ROWS for a price */
     const char *state; /* the paging state of an earlier answer, in hexadecimal; NULL: the first page */
 };
 

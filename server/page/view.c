@@ -104,18 +104,24 @@ static void put_table(const struct view_options *v, const struct schema_table *t
     put_capacity(v, t, out);
     const struct history_table *h = history_find(v->history, t->object);
     if (h) put_recent(h, now, out);
-    else buf_put_str(out, ",\"watched\":false");
+    else buf_printf(out, ",\"watched\":false,\"counted\":%s", ledger_counted(v->ledger, t->object) ? "true" : "false");
     buf_put_str(out, "}");
 }
 
-static void put_space(const struct view_options *v, const struct schema_space *space, const char *after, uint32_t now,
-                      uint32_t *n, char last[160], struct buf *out) {
+/* Whether the table's name, with its keyspace's, has the text in it; ASCII letters match in either case. */
+static bool is_found(const struct schema_table *t, const char *find, char name[160]) {
+    snprintf(name, 160, "%s.%s", t->keyspace->name, t->name);
+    return !find || strcasestr(name, find);
+}
+
+static void put_space(const struct view_options *v, const struct schema_space *space, const char *after,
+                      const char *find, uint32_t now, uint32_t *n, char last[160], struct buf *out) {
     const struct schema_tables *lists[] = {&space->tables, &space->deleting};
     char name[160];
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         struct schema_table_cursor c = schema_tables_begin(lists[l]);
         for (const struct schema_table *t; *n <= VIEW_TABLES && (t = schema_tables_next(&c));) {
-            snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
+            if (!is_found(t, find, name)) continue;
             if (l == 0 && after && strcmp(name, after) <= 0) continue; /* it was on a page before */
             if ((l == 1 && after) || history_find(v->history, t->object)) continue;
             if (*n == VIEW_TABLES) { /* there is a further page */
@@ -129,23 +135,23 @@ static void put_space(const struct view_options *v, const struct schema_space *s
     }
 }
 
-void view_tables(const struct view_options *v, const char *after, struct buf *out) {
+void view_tables(const struct view_options *v, const char *after, const char *find, struct buf *out) {
     const struct schema *schema = catalog_schema(v->catalog);
     uint32_t n = 0, now = now_second(v);
-    char last[160] = "";
+    char last[160] = "", name[160];
     pthread_mutex_lock(&v->history->lock);
     buf_printf(out, "{\"now\":%u,\"watched_most\":%d,\"tables\":[", now, HISTORY_TABLES);
     for (uint32_t i = 0; !after && i < HISTORY_TABLES; i++) { /* on the first page, before all others */
         const struct history_table *h = &v->history->tables[i];
         const struct schema_table *t = h->object ? schema_table_any(schema, h->keyspace, h->name) : NULL;
-        if (!t || t->object != h->object) continue;
+        if (!t || t->object != h->object || !is_found(t, find, name)) continue;
         n++;
         put_table(v, t, now, out);
     }
     for (uint32_t i = 0; i < schema->n_spaces && n <= VIEW_TABLES; i++) {
         const struct schema_space *space = schema->spaces[i];
         if (space->keyspace->is_system) continue;
-        put_space(v, space, after, now, &n, last, out);
+        put_space(v, space, after, find, now, &n, last, out);
     }
     pthread_mutex_unlock(&v->history->lock);
     buf_put_str(out, "],\"keyspaces\":[");

@@ -27,8 +27,9 @@ struct view_table { /* of a request */
     uint32_t since;  /* the first slot that is wanted; 0: all */
 };
 
-/* after: "keyspace.table" of the last table of the page before; NULL: the first page. */
-void view_tables(const struct view_options *v, const char *after, struct buf *out);
+/* after: "keyspace.table" of the last table of the page before; NULL: the first page. find: tables with this text in
+ * their names; NULL: all. */
+void view_tables(const struct view_options *v, const char *after, const char *find, struct buf *out);
 /* The three below answer false when there is no such table. */
 bool view_history(const struct view_options *v, const struct view_table *q, struct buf *out);
 bool view_map(const struct view_options *v, const struct view_table *q, bool by_partition, struct buf *out);

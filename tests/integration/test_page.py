@@ -3,8 +3,10 @@
 Screenshots go to build/page.
 """
 import concurrent.futures
+import json
 import subprocess
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from cassandra import ReadTimeout, WriteTimeout
@@ -302,6 +304,98 @@ def test_entities_count_only_under_the_guidance(tmp_path, browser, guidance):
             expect(tab.get_by_label("Entities", exact=True)).to_have_count(0 if guidance == "off" else 1)
             assert page.said == []
     s.stop()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """120 tables with charges, of which 16 at most have a history. The last one has 6,000 rows."""
+    s = Server(tmp_path_factory.mktemp("many"), "--admin-port", str(free_port()), "--ddl-delay", "none").start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "many")
+        for i in range(120):
+            session.execute(f"CREATE TABLE many.t{i:03} (k int, c int, PRIMARY KEY (k, c))")
+            session.execute(f"INSERT INTO many.t{i:03} (k, c) VALUES (0, 0)")
+        for begin in range(0, 6000, 30):
+            rows = "".join(f"INSERT INTO many.t119 (k, c) VALUES (1, {c}); " for c in range(begin, begin + 30))
+            session.execute(f"BEGIN UNLOGGED BATCH {rows} APPLY BATCH")
+        session.execute('CREATE TABLE many."Late_One" (k int PRIMARY KEY)')
+    yield s
+    s.stop()
+
+
+def tables_of(server, **arguments):
+    """All pages of the overview."""
+    found, after = [], None
+    while True:
+        answer = ask(server, "GET", "/api/tables?" + urlencode({**arguments, **({"after": after} if after else {})}))[2]
+        found += answer["tables"]
+        after = answer["next"]
+        if not after:
+            return found
+
+
+def test_a_price_is_that_of_all_pages_as_tally_explain_has_it(many, browser):
+    statement = "SELECT * FROM many.t119 WHERE k = 1"
+    done = subprocess.run([TALLY, "explain", statement, "--server", f"{many.host}:{many.port}", "--json"], capture_output=True, text=True, timeout=HANG)
+    told = json.loads(done.stdout)
+    price = post(many, "/api/explain", statement)[2]
+    assert told["pages"] == 2 and (price["units"], price["pages"]) == (told["units"], told["pages"]) and price["complete"]
+    assert (price["rows_read"], price["rows_returned"]) == (6000, 6000)
+    page = post(many, "/api/query?rows=100", statement)[2]
+    assert len(page["rows"]) == 100 and page["pages"] == 1 and page["units"] < price["units"] and page["next"]
+    with Page(browser, many) as p:
+        tab = p.go("/?view=statement")
+        tab.get_by_label("CQL statement").fill(statement)
+        tab.get_by_role("button", name="Explain").click()
+        expect(tab.locator(".tile", has_text="Pages")).to_contain_text("2")
+        expect(tab.locator(".tile dt", has_text="Units")).to_have_text("Units")
+        tab.get_by_role("button", name="Run SELECT").click()
+        expect(tab.locator(".tile dt", has_text="Units")).to_have_text("Units of this page")
+
+
+def test_a_table_is_found_among_all_in_either_case(many, browser):
+    assert [t["table"] for t in tables_of(many, find="late_one")] == ["Late_One"]
+    assert sorted(t["table"] for t in tables_of(many, find="MANY.T11")) == [f"t{i}" for i in range(110, 120)]
+    assert tables_of(many, find="nosuch") == [] and len(tables_of(many, find="many.")) == 121
+    with Page(browser, many) as page:
+        tab = page.go("/")
+        tab.get_by_label("Find a table").fill("late_ONE")
+        expect(tab.get_by_role("link", name="many.Late_One")).to_be_visible()
+        expect(tab.get_by_role("link", name="many.t119")).to_have_count(0)
+        tab.get_by_label("Find a table").fill("nosuch")
+        expect(tab.get_by_text("No table has that name.")).to_be_visible()
+        tab.get_by_label("Find a table").fill("")
+        expect(tab.get_by_role("link", name="many.t119")).to_be_visible()
+        assert page.said == []
+
+
+def test_tables_with_charges_but_no_history_are_named(many, browser):
+    def unwatched():
+        return [t["table"] for t in tables_of(many) if not t["watched"] and t["counted"]]
+
+    eventually(lambda: sum(t["watched"] or t["counted"] for t in tables_of(many)) == 120, unwatched)
+    left_out = unwatched()
+    assert len(left_out) >= 120 - 16
+    assert {t["table"]: t["counted"] for t in tables_of(many, find="Late_One")} == {"Late_One": False}
+    with Page(browser, many) as page:
+        tab = page.go("/")
+        tab.get_by_label("Find a table").fill("Late_One")
+        expect(tab.get_by_text("no request yet")).to_be_visible()
+        tab.get_by_label("Find a table").fill(left_out[0])
+        expect(tab.get_by_text("has charges, but no history yet")).to_be_visible()
+        page.go("/?view=cost")
+        expect(tab.locator("[data-left-out]")).to_have_attribute("data-left-out", str(len(left_out)))
+        expect(tab.get_by_role("rowheader", name="These tables")).to_be_visible()
+        assert int(tab.locator("[data-price-age]").get_attribute("data-price-age")) >= 0
+        assert page.said == []
+
+
+@pytest.mark.parametrize("address", ["/?view=table", "/?view=nosuch", "/?view=table&window=9&metric=nosuch"])
+def test_an_address_without_a_view_shows_the_overview(server, browser, address):
+    with Page(browser, server) as page:
+        expect(page.go(address).get_by_role("heading", name="Overview")).to_be_visible()
+        assert page.said == []
 
 
 @pytest.mark.parametrize("cql", ["DROP TABLE shop.orders", "TRUNCATE shop.orders", "CREATE ROLE r", "/* */ DROP TABLE shop.orders", "USE shop", ""])

@@ -32,7 +32,7 @@ const post = (path, body, args = {}) => ask(`${path}?${new URLSearchParams(args)
 function place() {
   const a = new URLSearchParams(location.search);
   const window_ = Number(a.get("window") ?? 0);
-  return {view: a.get("table") ? "table" : a.get("view") ?? "overview", table: a.get("table"), statement: a.get("statement"),
+  return {view: a.get("table") ? "table" : a.get("view") === "table" ? "overview" : a.get("view") ?? "overview", table: a.get("table"), statement: a.get("statement"),
     window: window_ in WINDOWS ? window_ : 0, metric: a.get("metric") in metrics() ? a.get("metric") : "read_units"};
 }
 
@@ -130,14 +130,14 @@ function valueOf(v) {
 
 function overview() {
   const tiles = h("dl", {class: "tiles"}), ddl = h("div"), list = h("div"), more = h("div", {class: "row"});
-  const search = h("input", {type: "search", placeholder: "Find a table", "aria-label": "Find a table", oninput: () => draw()});
+  const search = h("input", {type: "search", placeholder: "Find a table", "aria-label": "Find a table", oninput: () => find()});
   const extra = [];
-  let now = null, next = null;
+  let now = null, found = null, next = null; // found: the first page of the tables with the text in their names; null: of all
   main.replaceChildren(h("div", {class: "head"}, h("h1", {}, "Overview"), h("span", {class: "grow"}, search)), tiles, ddl,
     h("section", {class: "card"}, h("h2", {}, "Tables"), list, more));
   function row(t) {
     return [tableLink(t.keyspace, t.table), badge(t.status, STATUS_BADGE[t.status]),
-      t.watched ? spark(t.spark, `units a second in the last minute, now ${number(t.spark.at(-1))}`) : h("span", {class: "quiet small"}, "no traffic seen"),
+      t.watched ? spark(t.spark, `units a second in the last minute, now ${number(t.spark.at(-1))}`) : h("span", {class: "quiet small"}, t.counted ? "has charges, but no history yet" : "no request yet"),
       bar(t.read_units ?? 0, t.read_capacity, "read units"), bar(t.write_units ?? 0, t.write_capacity, "write units"),
       t.throttles ? h("span", {}, badge(`${number(t.throttles)} a second`, "bad"), " ", ...throttleWords(t.throttled))
         : t.throttled.length ? h("span", {}, ...throttleWords(t.throttled).flatMap(x => [x, " "])) : h("span", {class: "quiet"}, "none"),
@@ -147,10 +147,10 @@ function overview() {
     {text: "Throttles, and by which limit"}, {text: "p50 ms", n: true}, {text: "p99 ms", n: true}, {text: "Storage", n: true}]
     .map(x => typeof x === "string" ? {text: x} : x);
   function draw() {
-    const tables = [...now.tables, ...extra].filter(t => `${t.keyspace}.${t.table}`.includes(search.value.trim()));
+    const tables = [...(found ?? now).tables, ...extra];
     const sum = name => now.tables.reduce((a, t) => a + (t[name] ?? 0), 0);
     const busy = now.tables.filter(t => t.throttles > 0).length;
-    tiles.replaceChildren(...[["Tables", `${now.tables.length + extra.length}${next ? "+" : ""}`, ""], ["Read units", number(sum("read_units")), "a second"],
+    tiles.replaceChildren(...[["Tables", `${now.tables.length}${now.next ? "+" : ""}`, ""], ["Read units", number(sum("read_units")), "a second"],
       ["Write units", number(sum("write_units")), "a second"], ["Throttles", number(sum("throttles")), "a second", sum("throttles") > 0],
       ["Tables that throttle", String(busy), "now", busy > 0]].map(([dt, dd, unit, alarm]) =>
       h("div", {class: `tile ${alarm ? "alarm" : ""}`}, h("dt", {}, dt), h("dd", {}, dd, " ", h("small", {}, unit)))));
@@ -159,19 +159,29 @@ function overview() {
     ddl.replaceChildren(...(changes.length ? [h("section", {class: "card", "data-ddl": ""}, h("h2", {}, "Changes of the schema in progress"),
       tableOf("Changes of the schema in progress", [{text: "Object"}, {text: "Kind"}, {text: "State"}], changes.map(([o, k, st]) => [o, k, states(st)])))] : []));
     list.replaceChildren(tables.length ? tableOf("Tables", heads, tables.map(row))
-      : h("p", {class: "quiet"}, now.tables.length ? "No table has that name." : "There are no tables yet. Create one with cqlsh, and it appears here."));
+      : h("p", {class: "quiet"}, found ? "No table has that name." : "There are no tables yet. Create one with cqlsh, and it appears here."));
     more.replaceChildren(...(next ? [h("button", {type: "button", onclick: loadMore}, "More tables")] : []));
   }
+  const wanted = () => search.value.trim() || undefined;
+  async function find() {
+    extra.length = 0;
+    const text = wanted(), a = text && await get("/api/tables", {find: text});
+    if (text !== wanted()) return;
+    found = a ?? null;
+    next = (found ?? now).next;
+    draw();
+  }
   async function loadMore() {
-    const page = await get("/api/tables", {after: next});
+    const page = await get("/api/tables", {after: next, find: wanted()});
     extra.push(...page.tables);
     next = page.next;
     draw();
   }
   return {title: "Overview", every: 1, async renew() {
     now = await get("/api/tables", {});
-    if (!extra.length) next = now.next;
     countStorage();
+    if (wanted() && !extra.length) return find();
+    if (!extra.length) next = now.next;
     draw();
   }};
 }
@@ -407,11 +417,12 @@ function tablePage(at) {
 
 /* ---- statements ---- */
 
-function answerOf(a, more) {
-  const tiles = h("dl", {class: "tiles"}, [["Units", number(a.units)], a.kind === "read" ? ["Query class", a.query_class.replaceAll("_", " ")] : ["Kind", "write, not carried out"],
+// later: this page is not the first one
+function answerOf(a, more, later) {
+  const tiles = h("dl", {class: "tiles"}, [[a.rows && (a.next || later) ? "Units of this page" : a.complete ? "Units" : "Units, at least", number(a.units)], ["Pages", number(a.pages)], a.kind === "read" ? ["Query class", a.query_class.replaceAll("_", " ")] : ["Kind", "write, not carried out"],
     ["Partitions", number(a.partitions)], ["Rows read", number(a.rows_read)], ["Rows returned", number(a.rows_returned)],
     ["Encoded bytes", number(a.row_bytes + a.static_bytes)]].map(([dt, dd]) => h("div", {class: "tile"}, h("dt", {}, dt), h("dd", {}, dd))));
-  return [tiles,
+  return [tiles, a.complete ? null : h("p", {class: "finding warn card"}, `The statement has more pages than could be read in time: the price is that of the first ${number(a.pages)}.`),
     h("section", {class: "card"}, h("h2", {}, "Charged by these rules"), h("ul", {}, a.reasons.map(r => h("li", {}, h("strong", {}, r.rule), `: ${r.text}`))),
       a.advice ? h("p", {class: "finding warn card"}, a.advice) : null),
     a.rows ? h("section", {class: "card"}, h("h2", {}, `Rows (${a.rows.length}${a.next ? ", and more" : ""})`),
@@ -426,8 +437,8 @@ function statementPage(at) {
   const run = async (path, next) => {
     out.replaceChildren(h("p", {class: "quiet"}, "Running…"));
     try {
-      const a = await post(path, text.value, {consistency: level.value, rows: 100, ...(next ? {next} : {})});
-      out.replaceChildren(...answerOf(a, () => run(path, a.next)));
+      const a = await post(path, text.value, {consistency: level.value, ...(path === "/api/query" ? {rows: 100} : {}), ...(next ? {next} : {})});
+      out.replaceChildren(...answerOf(a, () => run(path, a.next), next));
       says.textContent = `${number(a.units)} units`;
     } catch (e) { out.replaceChildren(errorBox(e)); signIn(e); }
   };
@@ -452,7 +463,7 @@ function dataPage() {
     shown.replaceChildren(h("code", {}, cql), " ", h("a", {href: address({view: "statement", statement: cql}), "data-to": address({view: "statement", statement: cql})}, "Edit this statement"));
     try {
       const a = await post("/api/query", cql, {rows: rows.value, ...(next ? {next} : {})});
-      out.replaceChildren(...answerOf(a, () => run(a.next)));
+      out.replaceChildren(...answerOf(a, () => run(a.next), next));
     } catch (e) { out.replaceChildren(errorBox(e)); signIn(e); }
   };
   main.replaceChildren(h("div", {class: "head"}, h("h1", {}, "Data")), h("section", {class: "card"},
@@ -481,11 +492,24 @@ function readPrices(text) {
 }
 
 function costPage(at) {
-  const HOURS = 730, out = h("div"), note = h("p", {class: "quiet"});
+  const HOURS = 730, out = h("div"), note = h("p", {class: "quiet"}), warnings = h("div");
   const region = h("select", {"aria-label": "Region"}), window_ = h("select", {"aria-label": "Load of the last"}, WINDOWS.slice(1).map(([a], i) => h("option", {value: i + 1}, a)));
-  main.replaceChildren(h("div", {class: "head"}, h("h1", {}, "A month's cost")), h("section", {class: "card"}, h("div", {class: "row"}, region, window_), note, out));
+  main.replaceChildren(h("div", {class: "head"}, h("h1", {}, "A month's cost")), h("section", {class: "card"}, h("div", {class: "row"}, region, window_), note, warnings, out));
+  // Tables with charges that are not watched: they have no history to price.
+  async function unwatched() {
+    const list = [];
+    for (let after = null, i = 0; i < 20; i++) {
+      const a = await get("/api/tables", {after});
+      list.push(...a.tables.filter(t => !t.watched && t.counted));
+      after = a.next;
+      if (!after) break;
+    }
+    return list;
+  }
   const dollars = v => v === null ? "–" : v < .01 && v > 0 ? "< $0.01" : `$${v.toLocaleString("en", {minimumFractionDigits: 2, maximumFractionDigits: 2})}`;
+  const day = 24 * 3600 * 1000, OLD = 90; // days
   async function draw(prices) {
+    const rest = await unwatched();
     const p = prices.regions.find(r => r.region === region.value), tables = (await get("/api/tables", {})).tables.filter(t => t.watched);
     const rows = await Promise.all(tables.map(async t => {
       const a = await get("/api/history", {keyspace: t.keyspace, table: t.table, window: window_.value});
@@ -502,10 +526,15 @@ function costPage(at) {
     out.replaceChildren(rows.length ? tableOf("A month's cost by table", [{text: "Table"}, {text: "Read units/s", n: true}, {text: "Write units/s", n: true}, {text: "On demand", n: true},
       {text: "Provisioned (units)", n: true}, {text: "Provisioned", n: true}, {text: "Storage", n: true}],
     [...rows.map(r => [r.name, number(r.read), number(r.write), dollars(r.demand), `${r.peak[0]} / ${r.peak[1]}`, dollars(r.provisioned), dollars(r.storage)]),
-      ["All", number(sum(r => r.read)), number(sum(r => r.write)), dollars(sum(r => r.demand)), "", dollars(sum(r => r.provisioned)), dollars(sum(r => r.storage))]])
+      [rest.length ? "These tables" : "All tables", number(sum(r => r.read)), number(sum(r => r.write)), dollars(sum(r => r.demand)), "", dollars(sum(r => r.provisioned)), dollars(sum(r => r.storage))]])
       : h("p", {class: "quiet"}, "No table has had requests yet."));
     note.textContent = `If the load of the last ${WINDOWS[window_.value][0]} went on for a month of ${HOURS} hours, in US dollars, at the prices of ${prices.date}. Provisioned: capacity for the busiest mean of the window at 70 % use. ` +
       "A keyspace in several Regions pays for writes and storage in each of them. tally capacity prices whole workloads, with point-in-time recovery, TTL deletes and several Regions.";
+    const age = Math.floor((Date.now() - Date.parse(prices.date)) / day);
+    warnings.replaceChildren(...[
+      rest.length ? h("p", {class: "finding warn card", "data-left-out": String(rest.length)}, `Not in the sum: ${number(rest.length)} ${rest.length === 1 ? "table that has" : "tables that have"} charges and no history: `,
+        ...rest.slice(0, 10).flatMap((t, i) => [i ? ", " : "", tableLink(t.keyspace, t.table)]), rest.length > 10 ? ", and others" : "", ".") : null,
+      h("p", {class: age > OLD ? "finding warn card" : "quiet", "data-price-age": String(age)}, `The prices were read ${number(age)} days ago${age > OLD ? ": compare them with AWS's page before you rely on this" : ""}.`)].filter(Boolean));
   }
   (async () => {
     const prices = readPrices(await (await fetch("/prices.csv")).text());
