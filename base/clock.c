@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <time.h>
@@ -30,13 +31,13 @@ void clock_text(int64_t wall_us, char out[CLOCK_TEXT]) {
     snprintf(out + n, CLOCK_TEXT - n, ".%03d", (int)(wall_us % 1000000 / 1000));
 }
 
-void clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us) {
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += us / 1000000;
-    at.tv_nsec += us % 1000000 * 1000;
-    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(cond, lock, &at);
+bool clock_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t machine_us) {
+    struct timespec at = {.tv_sec = machine_us / 1000000, .tv_nsec = machine_us % 1000000 * 1000};
+    return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &at) != ETIMEDOUT;
+}
+
+bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us) {
+    return clock_cond_wait_until(cond, lock, read_us(CLOCK_MONOTONIC) + us);
 }
 
 /* ---- a clock that can be moved ---- */

@@ -30,8 +30,11 @@ static inline int64_t clock_machine_us(struct clock *c) { return c->machine_us ?
 enum { CLOCK_TEXT = 48 };
 /* Writes a wall time in UTC as "2026-01-02T03:04:05.678". */
 void clock_text(int64_t wall_us, char out[CLOCK_TEXT]);
-/* Waits until the condition is signalled, or for so long by the machine's time. */
-void clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us);
+/* Waits until the condition is signalled, for at most us microseconds, or until clock_real's machine
+ * time. A step of the wall clock does not move the time-out. Returns false at the time-out; true may
+ * also be a spurious wake-up. All timed waits for a condition in the tree use these two. */
+bool clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us);
+bool clock_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t machine_us);
 
 /* A clock that can be moved, on top of another clock (the machine's). It begins free. All functions
  * but init and fini may be called on any thread. */

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { QUEUE_MAX = 16384, STACK = 1 << 20 };
@@ -167,21 +166,9 @@ int64_t np_workers_check(struct np_workers *p) {
 }
 
 static void sleep_until(struct np_workers *p, int64_t at_us) {
-    struct timespec at;
-    if (at_us == INT64_MAX) {
-        pthread_cond_wait(&p->monitor_wake, &p->lock);
-        return;
-    }
     int64_t wait_us = at_us - clock_machine_us(p->o.clock);
-    if (wait_us <= 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += wait_us / 1000000;
-    at.tv_nsec += wait_us % 1000000 * 1000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    pthread_cond_timedwait(&p->monitor_wake, &p->lock, &at);
+    if (at_us == INT64_MAX) pthread_cond_wait(&p->monitor_wake, &p->lock);
+    else if (wait_us > 0) clock_cond_wait(&p->monitor_wake, &p->lock, wait_us);
 }
 
 static void *monitor(void *arg) {
@@ -253,11 +240,7 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX,
                   o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->monitor_wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&p->monitor_wake, NULL);
     for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_init(&p->wake[i], NULL);
     if (!start(p, threads)) return p;
     err_set(e, ERR_SERVER, "cannot start the blocking workers");

@@ -8,9 +8,7 @@
  * every write that has a sequence when a sync begins is in the log it syncs. After a failed sync no
  * write is acknowledged or taken until the store has put everything on disk another way.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "engine/front/eng.h"
@@ -63,18 +61,12 @@ static void note_synced(struct eng *eng) {
     if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->store.ops->log->synced(&eng->store);
 }
 
-/* Called with the lock held. Returns false at the timeout. */
-static bool wait_until(struct engi_commit *c, int64_t us) {
-    struct timespec until = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-    return pthread_cond_timedwait(&c->work, &c->lock, &until) != ETIMEDOUT;
-}
-
 /* Waits for further requests of the clients that the last sync answered. Called with the lock
  * held. */
 static void gather(struct engi_commit *c) {
     atomic_store(&c->enough, c->gather.enough);
     while (!c->stop && engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real)))
-        if (!wait_until(c, c->gather.until_us)) break;
+        if (!clock_cond_wait_until(&c->work, &c->lock, c->gather.until_us)) break;
     atomic_store(&c->enough, 0);
 }
 
@@ -89,7 +81,7 @@ static bool wait_for_work(struct engi_commit *c, bool synced) {
     if (synced) gather(c);
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
     while (!c->stop && !has_work(c))
-        if (!wait_until(c, until_us)) return false;
+        if (!clock_cond_wait_until(&c->work, &c->lock, until_us)) return false;
     gather(c); /* after a sync that a loop made meanwhile */
     return true;
 }
@@ -149,15 +141,11 @@ static void *run(void *arg) {
 
 int engi_commit_start(struct eng *eng, struct err *e) {
     struct engi_commit *c = &eng->commit;
-    pthread_condattr_t attr;
     c->stop = false;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->work, &attr);
+    pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->done, NULL);
-    pthread_condattr_destroy(&attr);
     if (!eng->store.ops->log) {
         eng->durability = ENG_NONE; /* no commit has anything to wait for */
         return 0;

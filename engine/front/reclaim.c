@@ -8,9 +8,7 @@
  * so that later reads need not pass them again.
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "engine/front/lock_order.h"
@@ -38,13 +36,9 @@ struct pass {
 /* STOPPED: the engine closes. */
 static int pause_for(struct eng *eng, int64_t us) {
     struct engi_reclaim *r = &eng->reclaim;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
-    until.tv_sec += us / 1000000 + ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
+    int64_t until_us = clock_machine_us(&clock_real) + us;
     engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
-    while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT) {}
+    while (!r->stop && clock_cond_wait_until(&r->wake, &r->lock, until_us)) {}
     engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
     return r->stop ? STOPPED : 0;
 }
@@ -165,13 +159,9 @@ static void *run(void *arg) {
 }
 
 void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second) {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->pass, NULL);
-    pthread_cond_init(&r->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&r->wake, NULL);
     r->rows_per_second = rows_per_second;
 }
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -148,13 +147,10 @@ static void finish(struct capture_recorder *r, const char *reason) {
 /* Waits for records, at most 100 ms, and hands them to the writer. Returns true when they are
  * the capture's last; *rotates: they are the last of this file, and a next one follows. */
 static bool take(struct capture_recorder *r, bool *rotates) {
-    struct timespec until;
+    int64_t until_us = clock_machine_us(&clock_real) + 100000;
     pthread_mutex_lock(&r->lock);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100000000;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
     while (!r->stopping && r->pending.n <= pending_max(r) / 4)
-        if (pthread_cond_timedwait(&r->more, &r->lock, &until)) break;
+        if (!clock_cond_wait_until(&r->more, &r->lock, until_us)) break;
     bool last = r->stopping, full = !last && r->file_bytes + r->pending.n + pending_max(r) > file_max(r);
     *rotates = full && r->status.rotates;
     if (full && !*rotates) {
@@ -207,16 +203,12 @@ static void *run(void *arg) {
 
 struct capture_recorder *capture_recorder_new(const struct capture_options *o, struct err *e) {
     struct capture_recorder *r = calloc(1, sizeof(*r));
-    pthread_condattr_t monotonic;
     if (!r) return (void)err_nomem(e), NULL;
     r->o = *o;
     r->fd = -1;
     pthread_mutex_init(&r->turn, NULL);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->more, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&r->more, NULL);
     buf_init(&r->pending, 0);
     buf_init(&r->writing, 0);
     return r;

@@ -1,12 +1,10 @@
 #include "metering/ledger/ledger.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/log.h"
@@ -819,14 +817,12 @@ static int recall(struct ledger *l) {
     return 0;
 }
 
-/* Sleeps for a second, or until the ledger is closed. Returns false when it is closed. Uses the
- * system's monotonic clock, not the database's. */
+/* Sleeps for a second of the machine's time, or until the ledger is closed. Returns false when it is
+ * closed. */
 static bool sleep_a_second(struct ledger *l) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec++;
+    int64_t until_us = clock_machine_us(&clock_real) + 1000000;
     pthread_mutex_lock(&l->lock);
-    while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT) continue;
+    while (!l->stop && clock_cond_wait_until(&l->wake, &l->lock, until_us)) continue;
     bool goes_on = !l->stop;
     pthread_mutex_unlock(&l->lock);
     return goes_on;
@@ -864,17 +860,13 @@ static int start(struct ledger *l, const char *path, struct err *e) {
 
 struct ledger *ledger_open(const struct ledger_options *o, struct err *e) {
     struct ledger *l = calloc(1, sizeof(*l) + o->n_shards * sizeof(l->shards[0]));
-    pthread_condattr_t monotonic;
     if (!l) return err_null(err_nomem(e));
     l->clock = o->clock;
     l->journal.fd = -1;
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->file_lock, NULL);
     pthread_mutex_init(&l->hook_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&l->wake, NULL);
     bool whole = true;
     while (whole && l->n_shards < o->n_shards) whole = !shard_init(&l->shards[l->n_shards++]);
     if (!whole) err_nomem(e);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "server/http/certificate.h"
 
 /* CLIENTS_MAX: connections open at once. A few more may exist while libmicrohttpd closes those that
@@ -67,11 +68,7 @@ struct ip_address http_client(const struct http_request *q) {
 
 /* ---- time ---- */
 
-static time_t now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
+static time_t now_s(void) { return clock_machine_us(&clock_real) / 1000000; }
 
 /* Seconds from the end of one request to the end of the next; the client may use the first half
  * of them to send nothing. The same time bounds the reading of an answer. */
@@ -248,16 +245,13 @@ static void *reaper(void *arg) {
     struct http_listener *l = arg;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
-        struct timespec next;
         struct client *v, *behind;
         time_t now = now_s();
         for (v = TAILQ_FIRST(&l->clients); v; v = behind) {
             behind = TAILQ_NEXT(v, entry);
             if (v->until && v->until < now) close_client(l, v);
         }
-        clock_gettime(CLOCK_REALTIME, &next);
-        next.tv_sec++;
-        pthread_cond_timedwait(&l->wake, &l->lock, &next);
+        clock_cond_wait(&l->wake, &l->lock, 1000000);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;

@@ -1,9 +1,7 @@
 #include "server/page/history.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SECONDS_MOST = 10 /* that one sample may stand for */ };
@@ -208,17 +206,13 @@ void history_sample(struct history *h) {
 
 /* Samples whenever a second of the wall clock has just ended, until the history is closed. */
 static void *run(void *arg) {
-    enum { SECOND_NS = 1000000000, AFTER_NS = 20000000 };
+    enum { SECOND_US = 1000000, AFTER_US = 20000 };
     struct history *h = arg;
     for (;;) {
-        struct timespec wall, until;
-        clock_gettime(CLOCK_REALTIME, &wall);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        long ns = until.tv_nsec + (SECOND_NS - wall.tv_nsec) + AFTER_NS;
-        until.tv_sec += ns / SECOND_NS;
-        until.tv_nsec = ns % SECOND_NS;
+        int64_t left_us = SECOND_US - clock_wall_us(&clock_real) % SECOND_US + AFTER_US;
+        int64_t until_us = clock_machine_us(&clock_real) + left_us;
         pthread_mutex_lock(&h->lock);
-        while (!h->stop && pthread_cond_timedwait(&h->wake, &h->lock, &until) != ETIMEDOUT) continue;
+        while (!h->stop && clock_cond_wait_until(&h->wake, &h->lock, until_us)) continue;
         bool stops = h->stop;
         pthread_mutex_unlock(&h->lock);
         if (stops) return NULL;
@@ -228,15 +222,11 @@ static void *run(void *arg) {
 
 struct history *history_open_still(const struct history_options *o, struct err *e) {
     struct history *h = calloc(1, sizeof(*h));
-    pthread_condattr_t monotonic;
     if (!h) return err_null(err_nomem(e));
     h->o = *o;
     h->fd = -1;
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&h->wake, NULL);
     if (o->path) history_file_open(h);
     for (uint32_t i = 0; i < HISTORY_TABLES; i++)
         if (h->tables[i].object) ledger_watch(o->ledger, i, h->tables[i].object);

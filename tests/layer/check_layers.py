@@ -79,6 +79,9 @@ room("tools/tally/cql", "+tools/tally")
 room("tools/tally/stress", "+tools/tally", "metering/limits")
 
 ROCKSDB_ONLY = re.compile(r"rocksdb/c\.h")
+# A wait until a moment of the wall clock hangs when the clock steps back: base/clock.h has the waits that do not.
+TIMED_WAIT = re.compile(r"\b(pthread_(cond|mutex|rwlock)_(timed|clock)(wait|lock|rdlock|wrlock)|sem_(timed|clock)wait|timerfd_create\(CLOCK_REALTIME)")
+TIMED_WAIT_IN = {"base/clock.c", "tests/fault/stepped_clock.c", "tests/layer/check_layers.py"}
 BAD_NAMES = {"util.c", "util.h", "common.h", "common.c", "misc.c", "misc.h"}
 SUFFIXES = (".c", ".h", ".y", ".def", ".py", ".sh", ".txt", ".md", ".cmake", ".js", ".go", ".rs", ".java")
 SKIPPED = {".git", "build", "data", "tally-data", "node_modules", "target", "__pycache__", ".venv", ".cache"}
@@ -119,6 +122,8 @@ def check(path):
     for number, line in enumerate(lines, 1):
         if MACHINE_PATH.search(line) and path != "tests/layer/check_layers.py":
             yield f"{path}:{number}: names a path of one machine"
+        if TIMED_WAIT.search(line) and path not in TIMED_WAIT_IN:
+            yield f"{path}:{number}: waits with a time-out are those of base/clock.h, which do not follow the wall clock"
         m = INCLUDE.match(line)
         if not m or folder is None:
             continue

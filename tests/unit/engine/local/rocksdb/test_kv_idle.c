@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "engine/local/rocksdb/kv.h"
 
 enum { MEMTABLE = 64 << 10, FILES = 19 /* one more and RocksDB slows down writers */, PATIENCE = 60 /* s */ };
@@ -90,11 +90,9 @@ static void *settle(void *arg) {
 
 /* With the lock. False: it did not come. */
 static bool await(struct world *w, const bool *what) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE;
+    int64_t until_us = clock_machine_us(&clock_real) + PATIENCE * INT64_C(1000000);
     while (!*what)
-        if (pthread_cond_timedwait(&w->changed, &w->lock, &until)) return *what;
+        if (!clock_cond_wait_until(&w->changed, &w->lock, until_us)) return *what;
     return true;
 }
 
