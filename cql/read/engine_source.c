@@ -351,7 +351,8 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
     return got;
 }
 
-/* The first of the rows that match an excluded bound is read, and not returned. */
+/* The first of the rows that match an excluded bound is read, and not returned; on the next page, when
+ * this one is full. */
 SELDOM static int read_bound(struct engine_source *s) {
     struct piece_scan *scan = s->scan;
     struct cql_run *r = s->spec.r;
@@ -370,13 +371,15 @@ SELDOM static int read_bound(struct engine_source *s) {
     scan->item.kind = ENG_ITEM_PARTITION;
     int rc = 1;
     while (rc == 1 && scan->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(scan->open, &scan->item, r->err);
+    bool in_row = s->in_row;
     if (rc == 1) {
         if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, scan->item.row, r->err))
             return READ_FAILED;
-        read_meter_bound(&s->meter);
+        s->in_row = in_row;
+        if (charge_row(s, scan->item.row)) s->base.read->at_bound++;
     }
     close_scan(s);
-    return rc < 0 ? rc : GO_ON;
+    return rc < 0 ? rc : s->base.page_end ? READ_END : GO_ON;
 }
 
 /* ---- pieces ---- */

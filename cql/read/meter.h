@@ -72,11 +72,6 @@ static inline void read_meter_markers(struct read_meter *m, uint32_t n) {
     row_size_add_markers(&m->read->rows, &m->sizer, n);
     m->read->markers += n;
 }
-/* The row that the view is at matches an excluded bound: read for nothing. */
-static inline void read_meter_bound(struct read_meter *m) {
-    row_size_add(&m->read->rows, &m->sizer);
-    m->read->at_bound++;
-}
 /* The row counted last is read on the next page. */
 static inline void read_meter_undo(struct read_meter *m) {
     m->read->rows = m->rows_before;

@@ -92,7 +92,7 @@ void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
 void ddl_step(struct ddl *d);
 /* The same without freeing. */
 void ddl_move(struct ddl *d);
-/* Passes a visible table's gc_grace_seconds and dropped columns to the engine. */
+/* Passes a visible table's schema_gc_grace and dropped columns to the engine. */
 void table_tell_engine(struct objects *o, const struct entry *x);
 int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
 void ddl_stop(struct ddl *d);

@@ -137,7 +137,7 @@ void table_tell_engine(struct objects *o, const struct entry *x) {
     const struct schema_table *t = x->shown;
     struct err e = {0};
     if (!t) return;
-    eng_table_set(o->eng, t->storage, t->settings.gc_grace_seconds);
+    eng_table_set(o->eng, t->storage, schema_gc_grace(t, o->mode));
     struct eng_dropped *dropped = t->n_dropped ? calloc(t->n_dropped, sizeof *dropped) : NULL;
     for (uint32_t i = 0; dropped && i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];

@@ -142,6 +142,11 @@ bool schema_has_client_timestamps(const struct schema_table *t) {
     return t->settings.client_side_timestamps || (t->keyspace && schema_regions(t->keyspace) > 1);
 }
 
+int64_t schema_gc_grace(const struct schema_table *t, enum tally_mode mode) {
+    enum { TEN_DAYS = 864000 };
+    return mode == MODE_KEYSPACES ? TEN_DAYS : t->settings.gc_grace_seconds;
+}
+
 uint16_t schema_regions(const struct schema_keyspace *ks) {
     uint16_t n = 0;
     bool named = false;

@@ -191,6 +191,10 @@ static inline void schema_capacity(const struct schema_table *t, struct table_ca
  * no request. Any thread. */
 typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, uint64_t units);
 
+/* Seconds that dead data of the table stay stored. In keyspaces mode gc_grace_seconds has no effect:
+ * the service removes them within ten days, whatever a table says ("Time to Live",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/TTL-how-it-works.html). */
+int64_t schema_gc_grace(const struct schema_table *t, enum tally_mode mode);
 /* The number of Regions of the keyspace: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);
 /* The status of the keyspace in the Region: CREATING while the Region is being added. */

@@ -168,13 +168,13 @@ struct wishes {
     int64_t gc_grace;
 };
 
-static struct wishes wishes_of(const struct entry *x) {
+static struct wishes wishes_of(const struct objects *o, const struct entry *x) {
     struct wishes w = {0};
     struct arena a;
     struct err e = {0};
     arena_init(&a, 16 * 1024, 0);
     const struct schema_table *t = entry_decode(x, &a, &e);
-    if (t) w = (struct wishes){t->settings.point_in_time_recovery, t->settings.gc_grace_seconds};
+    if (t) w = (struct wishes){t->settings.point_in_time_recovery, schema_gc_grace(t, o->mode)};
     arena_fini(&a);
     return w;
 }
@@ -227,7 +227,7 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
         save_or_say(r, h);
     }
     if (x->status != SCHEMA_ACTIVE) return;
-    struct wishes w = wishes_of(x);
+    struct wishes w = wishes_of(o, x);
     if (h) eng_table_set(o->eng, h->id, w.gc_grace);
     if (!w.wanted && h) give_up(r, x);
     else if (w.wanted && !h) begin(r, x, fresh);
@@ -278,7 +278,7 @@ int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, s
     if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
         add_version(h, eng_history_since(o->eng, id), x->form, e))
         return -1;
-    eng_table_set(o->eng, id, wishes_of(x).gc_grace);
+    eng_table_set(o->eng, id, wishes_of(o, x).gc_grace);
     turn->fresh = h;
     int64_t at_us = eng_history_since(o->eng, id);
     assert(at_us != INT64_MAX); /* W1 */

@@ -12,7 +12,7 @@ import pytest
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 
 from tally_server import Server, await_active
-from test_metering import charge
+from test_metering import charge, pages
 
 COLUMNS = "pk int, ck int, a blob, b int, l list<int>, m map<int, blob>, s blob static, u int static, PRIMARY KEY (pk, ck)"
 REGULAR, STATIC = ("a", "b", "l", "m"), ("s", "u")
@@ -373,11 +373,14 @@ def run_read(session, rng, model):
     pk, ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
     text, first, behind = rng.choice([
         ("", -MOST, MOST), (f" AND ck = {ck}", ck, ck + 1), (f" AND ck > {ck}", ck + 1, MOST), (f" AND ck >= {ck}", ck, MOST),
-        (f" AND ck <= {ck}", -MOST, ck + 1), (f" AND ck >= 20 AND ck <= {max(ck, 21)}", 20, max(ck, 21) + 1)])
+        (f" AND ck <= {ck}", -MOST, ck + 1), (f" AND ck >= 20 AND ck <= {max(ck, 21)}", 20, max(ck, 21) + 1),
+        (f" AND ck < {ck}", -MOST, ck), (f" AND ck > 1 AND ck < {max(ck, 22)}", 2, max(ck, 22))])
     if " AND ck = " not in text and rng.random() < 0.3:
         text += " ORDER BY ck DESC"
     c = charge(session, f"SELECT * FROM w.t WHERE pk = {pk}{text}")
     rows = [model.stored_row(*k) for k in model.rows if k[0] == pk and first <= k[1] < behind]
+    if " AND ck < " in text and (pk, behind) in model.rows and model.is_alive((pk, behind)):
+        rows.append(model.stored_row(pk, behind))  # the row at an excluded upper bound is read, too
     markers, static = model.markers(pk, first, behind), model.stored_static(pk)
     size = sum(rows) + model.markers_size(pk, markers)
     assert (c["row_bytes"], c["static_bytes"]) == (size, static or 0), text
@@ -385,6 +388,13 @@ def run_read(session, rng, model):
     assert c.units == max(1, -(-(size + (static or 0)) // 4096))
     dead = [k for k in model.rows if k[0] == pk and first <= k[1] < behind and not model.is_alive(k)]
     assert ("read-deletion-marker" in c["rules"]) == (markers + len(dead) > 0)
+    if model.kind == "stamped":
+        return
+    page, limit = rng.randrange(1, 4), rng.choice(["", " LIMIT 1", " LIMIT 2"])
+    got = pages(session, f"SELECT * FROM w.t WHERE pk = {pk}{text}{limit}", page)
+    read = [p["rows_read"] - (p["static_bytes"] > 0) for p in got]
+    assert all(n <= page for n in read), f"{text}{limit}: pages of {page} read {read} rows"
+    assert sum(read) == len(rows) or (limit and sum(read) <= len(rows)), text
 
 
 @pytest.mark.parametrize("write_size", ["row", "written"])

@@ -7,6 +7,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
+from control import set_clock
 from tally_server import HANG, ROOT, Server, eventually
 from test_metering import Charge
 
@@ -61,7 +62,7 @@ def definition(text):
 
 @pytest.fixture(scope="module", params=MODELS)
 def served(request, tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp(request.param), "--ddl-delay", "none", "--size-model", MODELS[request.param]).start()
+    server = Server(tmp_path_factory.mktemp(request.param), "--ddl-delay", "none", "--control", "on", "--size-model", MODELS[request.param]).start()
     with server.cluster(protocol_version=4) as cluster:
         session = cluster.connect()
         session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 3}}")
@@ -96,6 +97,9 @@ class Run:
         deadline = time.monotonic() + HANG
         while self.execute(text).one():
             assert time.monotonic() < deadline
+
+    def advance(self, seconds):
+        set_clock(self.session, advance_ms=int(seconds) * 1000)
 
     def run(self, text):
         level, page = ConsistencyLevel.LOCAL_QUORUM, 5000
@@ -138,7 +142,7 @@ class Run:
             self.create(m[1], rest)
         elif word == "type":
             self.session.execute(f"CREATE TYPE {self.keyspace}.{definition(rest)[0]}")
-        elif word in ("regions", "wait", "run"):
+        elif word in ("regions", "wait", "run", "advance"):
             getattr(self, word)(rest)
         elif word == "do":
             self.execute(rest)

@@ -3,15 +3,17 @@ import random
 
 import pytest
 
+from control import set_clock
 from tally_server import Server, create_keyspace, create_table, eventually, let_pass
 from test_metering import Charge, pages
 
 MODELS = ["documented-2022", "current"]
+DAY_MS = 86_400_000
 STORED_ROW = {"documented-2022": 0, "current": 100}  # beside what a row takes of throughput
 
 
 def start(folder, model, *flags):
-    return Server(folder, "--ddl-delay", "none", "--size-model", model, "--capacity-payload", "full", *flags).start()
+    return Server(folder, "--ddl-delay", "none", "--control", "on", "--size-model", model, "--capacity-payload", "full", *flags).start()
 
 
 @pytest.fixture(params=MODELS)
@@ -156,7 +158,8 @@ def test_every_table_of_a_keyspace_and_of_all(served):
 def test_ttl_deletes_are_units_of_their_own(served):
     """1 for each started KiB of the row as it was, when it is taken away or loses columns: 2.5 KB are 3, 3.5 KB are 4."""
     s, model = served
-    s.execute("CREATE TABLE b.mortal (pk int PRIMARY KEY, v blob, w int) WITH gc_grace_seconds = 1")
+    create_table(s, "b", "mortal", "pk int PRIMARY KEY, v blob, w int")
+    s.execute("ALTER TABLE b.mortal WITH gc_grace_seconds = 0")  # has no effect on Keyspaces
     s.execute(s.prepare("INSERT INTO b.mortal (pk, v) VALUES (1, ?) USING TTL 1"), (bytes(2500),))
     s.execute("INSERT INTO b.mortal (pk, w) VALUES (2, 1)")
     s.execute(s.prepare("UPDATE b.mortal USING TTL 1 SET v = ? WHERE pk = 2"), (bytes(3500),))
@@ -164,6 +167,11 @@ def test_ttl_deletes_are_units_of_their_own(served):
     consumed = "SELECT ttl_deletes, read_units, write_units FROM system_metering.tables WHERE keyspace_name = 'b' AND table_name = 'mortal'"
     assert s.execute(consumed).one()[0] == 0
     units = s.execute(consumed).one()[1:]
+    set_clock(s, advance_ms=9 * DAY_MS)
+    assert pages(s, "SELECT * FROM b.mortal WHERE pk = 1", 100)[0]["rows_read"] == 1, "an expired row is read, and paid for, until it is removed"
+    assert billable(s, "mortal")[0] == before[0] and s.execute(consumed).one()[0] == 0
+    units = s.execute(consumed).one()[1:]
+    set_clock(s, advance_ms=2 * DAY_MS)
     eventually(lambda: billable(s, "mortal")[1] != 2 and billable(s, "mortal")[0] <= before[0] - 6000, "the reclaimer removed nothing", interval=0.5)
     assert s.execute(consumed).one() == (3 + 4, *units)
     assert agrees(s, "mortal", model)[1] == 1

@@ -17,7 +17,8 @@ HEAD = """# Settings of a table
 ## Options of Cassandra
 
 The column "releases" gives the release that has the option. In keyspaces mode (3.11) the options of 5.0 are refused where `--compatibility` is
-`strict`. Options other than `cdc`, `comment`, `default_time_to_live` and `gc_grace_seconds` are stored and shown, and have no effect.
+`strict`. Options other than `cdc`, `comment`, `default_time_to_live` and `gc_grace_seconds` are stored and shown, and have no effect. In keyspaces
+mode `gc_grace_seconds` has none either: expired and deleted data are removed after ten days, as on Amazon Keyspaces.
 """
 
 PROPERTIES = """## CUSTOM_PROPERTIES
