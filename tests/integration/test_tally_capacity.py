@@ -390,12 +390,41 @@ def test_costs_are_units_times_prices(files):
     assert first["storage"] == pytest.approx(stored / 1e9 * 300) and first["ttl_deletes"] == pytest.approx(sum(t["ttl_deletes_a_day"] for t in tables) * days * 0.1)
     assert first["on_demand"]["total"] == pytest.approx(sum((first["on_demand"]["reads"], first["on_demand"]["writes"], first["storage"], first["ttl_deletes"])))
     assert first["read_break_even_percent"] == pytest.approx(100 * 0.5 / 3.6) and said["prices"]["date"] == "2026-01-15"
+    assert said["keyspace_costs"] == []
     # a price that is not known makes no total, and is no zero
     assert second["on_demand"]["writes"] is None and second["on_demand"]["total"] is None and second["write_break_even_percent"] is None
     assert second["provisioned"]["total"] == pytest.approx(first["provisioned"]["total"])
     text = tally("capacity", "--schema", files.schema, "--workload", files.folder / "workload.yaml", "--prices", prices, "--samples", 20).stdout
     assert re.search(r"^moon-2 +unknown ", text, re.M) and "at the prices of 2026-01-15" in text
     assert "units a second, - capacity" in text and "█" in text and "shop.orders" in text
+
+
+def test_each_region_of_a_keyspace_is_paid_for(files):
+    prices = files.write("prices.csv", "date,2026-01-15\nregion,read_unit,write_unit,read_unit_hour,write_unit_hour,storage_gb_month,pitr_gb_month,ttl_delete\n"
+                                       "us-east-1,0.001,0.01,0.5,2.5,300,30,0.1\neu-west-1,0.002,0.03,0.7,3.5,400,40,0.2\nap-northeast-1,0.003,0.02,0.6,4.5,500,50,0.3\n")
+    where = "{'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3, 'ap-northeast-1': 3}"
+    several = files.write("several.cql", f"CREATE KEYSPACE shop WITH replication = {where};\n" +
+                          SESSIONS.replace("'ttl': {'status': 'enabled'}", "'ttl': {'status': 'enabled'}, 'point_in_time_recovery': {'status': 'enabled'}"))
+    load = """tables:
+  shop.sessions: {partitions: 5000, values: {session: size 32, data: size 500}}
+statements:
+  - {cql: 'INSERT INTO shop.sessions (session, data) VALUES (?, ?)', rate: 1500}
+  - {cql: 'SELECT * FROM shop.sessions WHERE session = ?', rate: 6}
+"""
+    said = files.capacity(load, "--prices", prices, schema=several)
+    (table,), (of_all,) = said["tables"], said["keyspace_costs"]
+    assert 1500 <= table["writes"]["provisioned_units"] < 1700, "1,500 writes a second of one unit are that many in each Region"
+    assert said["statements"][0]["documented-2022"]["write_units"]["max"] == 1
+    assert of_all["keyspace"] == "shop" and sorted(of_all["regions"]) == ["ap-northeast-1", "eu-west-1", "us-east-1"]
+    regions = {c["region"]: c for c in said["costs"]}
+    assert len(regions) == 3
+    for item in ("storage", "recovery", "ttl_deletes"):
+        assert of_all[item] == pytest.approx(sum(c[item] for c in regions.values())) and of_all[item] > 0
+    for mode in ("on_demand", "provisioned", "auto_scaling"):
+        assert of_all[mode]["writes"] == pytest.approx(sum(c[mode]["writes"] for c in regions.values()))
+        assert of_all[mode]["reads"] == pytest.approx(regions[of_all["regions"][0]][mode]["reads"])
+    text = tally("capacity", "--schema", several, "--workload", files.folder / "workload.yaml", "--prices", prices, "--samples", 20).stdout
+    assert re.search(r"^shop in its 3 Regions +[0-9]", text, re.M) and "what each of its 3 Regions needs" in text
 
 
 def test_storage_is_what_a_server_counts(files, new_server):

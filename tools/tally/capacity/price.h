@@ -47,5 +47,9 @@ struct bill {
 
 /* Whether a statement on the table, or on an unknown table, has no figures. */
 bool bill_lacks_use(const struct measure *m, const struct schema_table *t);
-/* Adds up all tables; days[i] belongs to m->tables[i]. */
+/* The cost in one Region. Adds up all tables; days[i] belongs to m->tables[i]. */
 void bill_of(const struct measure *m, const struct day *days, const struct price_region *r, struct bill *out);
+/* The cost of a keyspace in all of its Regions, each at its own prices: each Region takes every write
+ * and stores every row; the reads are those of the first one. */
+void bill_of_keyspace(const struct measure *m, const struct day *days, const struct prices *p,
+                      const struct schema_keyspace *ks, struct bill *out);

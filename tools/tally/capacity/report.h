@@ -14,6 +14,8 @@ struct report {
     bool plots;
 };
 
+/* The keyspace of the i-th table if it is in several Regions and no table before is of it; else NULL. */
+const struct schema_keyspace *report_spread(const struct report *r, uint32_t i);
 /* Whether the exit code is EXIT_NO: something is refused, a partition exceeds a limit, or no
  * setting within the quotas suffices. */
 bool report_is_no(const struct report *r);

@@ -92,22 +92,46 @@ static void put_partition(struct buf *out, const struct day *d, const struct wor
     buf_fini(&key);
 }
 
-static void put_cost(struct buf *out, const struct report *r, const struct price_region *region) {
+static void put_bill(struct buf *out, const struct bill *b) {
     static const char *const modes[BILL_MODES] = {"on_demand", "provisioned", "auto_scaling"};
-    struct bill b;
-    bill_of(r->m, r->days, region, &b);
-    const struct json_amount amounts[] = {{"storage", b.storage}, {"recovery", b.pitr}, {"ttl_deletes", b.ttl},
-                                          {"read_break_even_percent", b.read_break_even},
-                                          {"write_break_even_percent", b.write_break_even}};
-    json_open(out, NULL, '{');
-    json_str(out, "region", region->name);
+    const struct json_amount amounts[] = {{"storage", b->storage}, {"recovery", b->pitr}, {"ttl_deletes", b->ttl}};
     json_amounts(out, amounts, ARRAY_LEN(amounts));
     for (int i = 0; i < BILL_MODES; i++) {
-        const struct json_amount of[] = {{"reads", b.read[i]}, {"writes", b.write[i]}, {"total", b.total[i]}};
+        const struct json_amount of[] = {{"reads", b->read[i]}, {"writes", b->write[i]}, {"total", b->total[i]}};
         json_open(out, modes[i], '{');
         json_amounts(out, of, ARRAY_LEN(of));
         buf_u8(out, '}');
     }
+}
+
+static void put_cost(struct buf *out, const struct report *r, const struct price_region *region) {
+    struct bill b;
+    bill_of(r->m, r->days, region, &b);
+    const struct json_amount even[] = {{"read_break_even_percent", b.read_break_even},
+                                       {"write_break_even_percent", b.write_break_even}};
+    json_open(out, NULL, '{');
+    json_str(out, "region", region->name);
+    put_bill(out, &b);
+    json_amounts(out, even, ARRAY_LEN(even));
+    buf_u8(out, '}');
+}
+
+const struct schema_keyspace *report_spread(const struct report *r, uint32_t i) {
+    const struct schema_keyspace *ks = r->m->tables[i].table->keyspace;
+    for (uint32_t k = 0; k < i; k++)
+        if (r->m->tables[k].table->keyspace == ks) return NULL;
+    return schema_regions(ks) > 1 ? ks : NULL;
+}
+
+static void put_keyspace_cost(struct buf *out, const struct report *r, const struct schema_keyspace *ks) {
+    struct bill b;
+    bill_of_keyspace(r->m, r->days, r->prices, ks, &b);
+    json_open(out, NULL, '{');
+    json_str(out, "keyspace", ks->name);
+    json_open(out, "regions", '[');
+    for (uint32_t i = 0; i < ks->n_regions; i++) json_str(out, NULL, ks->regions[i].name);
+    buf_u8(out, ']');
+    put_bill(out, &b);
     buf_u8(out, '}');
 }
 
@@ -172,6 +196,10 @@ void report_json(const struct report *r, struct buf *out) {
     buf_u8(out, ']');
     json_open(out, "costs", '[');
     for (uint32_t i = 0; i < r->n_regions; i++) put_cost(out, r, r->regions[i]);
+    buf_u8(out, ']');
+    json_open(out, "keyspace_costs", '[');
+    for (uint32_t i = 0; i < r->m->n_tables; i++)
+        if (report_spread(r, i)) put_keyspace_cost(out, r, report_spread(r, i));
     buf_u8(out, ']');
     json_open(out, "notes", '[');
     for (const struct note *n = r->m->w->notes; n; n = n->next) json_str(out, NULL, n->text);

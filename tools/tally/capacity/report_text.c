@@ -172,6 +172,16 @@ static void put_partitions(const struct day *d, struct buf *out) {
 
 /* ---- costs ---- */
 
+static void put_bill(struct table *t, const char *name, const struct bill *b) {
+    struct figure of[BILL_MODES];
+    for (int k = 0; k < BILL_MODES; k++)
+        of[k] = dollars(b->read[k] < 0 || b->write[k] < 0 ? -1 : b->read[k] + b->write[k]);
+    table_row(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", name, of[BILL_ON_DEMAND].text, of[BILL_PROVISIONED].text,
+              of[BILL_SCALED].text, dollars(b->storage).text, dollars(b->pitr).text, dollars(b->ttl).text,
+              dollars(b->total[BILL_ON_DEMAND]).text, dollars(b->total[BILL_PROVISIONED]).text,
+              dollars(b->total[BILL_SCALED]).text);
+}
+
 static void put_costs(const struct report *r, struct buf *out) {
     static const struct table_column columns[] = {{"Region", false},
                                                   {"on demand", true},
@@ -187,20 +197,26 @@ static void put_costs(const struct report *r, struct buf *out) {
     buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date,
                r->prices->path, (long long)r->age_days);
     table_init(&t, columns, ARRAY_LEN(columns));
+    struct bill b;
     for (uint32_t i = 0; i < r->n_regions; i++) {
-        struct bill b;
-        struct figure of[BILL_MODES];
         bill_of(r->m, r->days, r->regions[i], &b);
-        for (int k = 0; k < BILL_MODES; k++)
-            of[k] = dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]);
-        table_row(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r->regions[i]->name, of[BILL_ON_DEMAND].text,
-                  of[BILL_PROVISIONED].text, of[BILL_SCALED].text, dollars(b.storage).text, dollars(b.pitr).text,
-                  dollars(b.ttl).text, dollars(b.total[BILL_ON_DEMAND]).text, dollars(b.total[BILL_PROVISIONED]).text,
-                  dollars(b.total[BILL_SCALED]).text);
+        put_bill(&t, r->regions[i]->name, &b);
+    }
+    bool spread = false;
+    for (uint32_t i = 0; i < r->m->n_tables; i++) {
+        const struct schema_keyspace *ks = report_spread(r, i);
+        char name[128];
+        if (!ks) continue;
+        spread = true;
+        snprintf(name, sizeof(name), "%s in its %u Regions", ks->name, ks->n_regions);
+        bill_of_keyspace(r->m, r->days, r->prices, ks, &b);
+        put_bill(&t, name, &b);
     }
     table_put(&t, out);
     table_fini(&t);
-    struct bill b;
+    if (spread)
+        buf_put_str(out, "each Region takes every write and stores every row of a keyspace in several Regions; its row "
+                         "adds these up, and the reads of one Region\n");
     if (!r->n_regions) return;
     bill_of(r->m, r->days, r->regions[0], &b);
     buf_printf(out,
@@ -219,6 +235,8 @@ void report_text(const struct report *r, struct buf *out) {
         const struct measured_table *t = &r->m->tables[i];
         const struct day *d = &r->days[i];
         buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
+        if (schema_regions(t->table->keyspace) > 1)
+            buf_printf(out, "  what follows is what each of its %u Regions needs\n", schema_regions(t->table->keyspace));
         if (t->rows)
             buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows,
                        amount(t->partitions ? (double)t->partitions : -1).text);
