@@ -47,7 +47,7 @@ void charge_add(struct charge *to, const struct charge *from);
 /* Returns false when by is WRITE_SIZE_ROW and the rows as they stand were not read. */
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units,
- * row_bytes, static_bytes, bytes_read, rows_read, rows_returned, query_class
+ * row_bytes, static_bytes, bytes_read, rows_read, rows_returned, entities, query_class
  * (point|row_range|partition_range|table_scan), table, rules; For a write also: write_size
  * (row|written), the way in which the values above are sized; "row" (null when the rows were not
  * read) and "written", the sizes under either way, each with row_bytes, static_bytes and units;

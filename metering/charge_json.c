@@ -59,6 +59,7 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
     put_count(out, "bytes_read", cost->bytes_read);
     put_count(out, "rows_read", cost->rows_read);
     put_count(out, "rows_returned", cost->rows_returned);
+    put_count(out, "entities", op_cost_entities(cost));
     buf_printf(out, "\"query_class\":\"%s\",", query_class_name(cost->query_class));
     buf_put_str(out, "\"table\":");
     if (cost->table) {

@@ -117,7 +117,7 @@ static inline void shard_range_add(struct shard_ranges *r, int64_t token, enum r
     _Atomic uint32_t *at = &r->n[shard_range(token)][f];
     atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n, memory_order_relaxed);
 }
-/* Adds a successful read of one partition, whose entities are its rows (op_cost_count_rows). */
+/* Adds a successful read of one partition. */
 static inline void shard_range_read(struct shard_ranges *r, const struct op_read *of) {
     shard_range_add(r, of->token, RANGE_READ_HALVES, of->halves);
     shard_range_add(r, of->token, RANGE_ENTITIES, (uint32_t)op_read_entities(of));
@@ -178,7 +178,7 @@ struct shard_batch {
     uint64_t statement_id; /* a statement that the shard keeps */
     int64_t second_us;     /* when their second began */
     uint32_t object, halves;
-    uint64_t rows_read /* entities, too */, rows_returned;
+    uint64_t rows_read, rows_returned, entities;
     uint8_t class;
     bool one_partition;
     /* n: the reads of the batch; the first n_timed of them have a duration */
@@ -237,8 +237,7 @@ void shard_fini(struct shard *s);
 /* Posts a request. The caller holds the lock. Without memory the request is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
 /* Queues a read (shard_queue.c). Called by the owner without the lock, for a request that is one
- * read and nothing else, whose entities are its rows_read (op_cost_count_rows). Returns false when
- * the read is not queued; post it then. */
+ * read and nothing else. Returns false when the read is not queued; post it then. */
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
                     int64_t began_us) MUST_CHECK;
 /* The reads queued since the last call have ended at now_us. Every read gets a duration before it

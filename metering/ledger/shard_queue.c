@@ -13,7 +13,8 @@ static inline bool is_alike(const struct shard_batch *r, const struct op_cost *c
     const struct op_read *of = cost->reads;
     uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
     return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
-             (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned));
+             (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned) |
+             (r->entities ^ op_read_entities(of)));
 }
 
 static inline bool count(struct shard_batch *r, const struct op_cost *cost) {
@@ -48,6 +49,7 @@ SELDOM static bool open_batch(struct shard *s, uint64_t statement_id, const stru
                                  .object = of->object,
                                  .halves = of->halves,
                                  .rows_read = cost->rows_read,
+                                 .entities = op_read_entities(of),
                                  .rows_returned = cost->rows_returned,
                                  .class = (uint8_t)cost->query_class,
                                  .one_partition = of->one_partition,
@@ -98,7 +100,7 @@ void shard_reads_time(struct shard *s, int64_t now_us) {
 static struct usage_window used(const struct shard_batch *r, uint32_t n) {
     return (struct usage_window){
         .n = {
-            [USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->rows_read}};
+            [USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->entities}};
 }
 
 /* The reads of a batch settle together. Their latencies are counted as the least, the greatest, and
@@ -114,7 +116,7 @@ static void post_latencies(const struct shard_batch *r, struct latencies *l) {
 static void post_figures(const struct shard_batch *r, struct cell *c) {
     uint64_t *of = c->f.of[OPERATION_SELECT], n = r->n;
     c->f.n[FIGURE_READ_UNITS] += n * r->halves;
-    c->f.n[FIGURE_ENTITIES] += n * r->rows_read;
+    c->f.n[FIGURE_ENTITIES] += n * r->entities;
     c->f.n[FIGURE_BYTES_READ] += r->bytes_read;
     c->f.n[FIGURE_POINT_READS + r->class] += n;
     c->f.n[FIGURE_POINT_SCANNED + r->class] += n * r->rows_read;

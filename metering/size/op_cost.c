@@ -38,10 +38,32 @@ void size_sum_add(struct size_sum *to, const struct size_sum *from) {
     to->timestamps |= from->timestamps;
 }
 
-uint64_t op_read_entities(const struct op_read *r) { return r->rows.rows + r->statics.rows; }
+static uint64_t entities_of(uint64_t bytes) {
+    enum { ENTITY = 1024 };
+    return (bytes + ENTITY - 1) / ENTITY;
+}
+
+uint64_t op_read_entities(const struct op_read *r) {
+    uint64_t rows = r->rows.rows + r->statics.rows, kib = entities_of(r->rows.bytes + r->statics.bytes);
+    return rows > kib ? rows : kib;
+}
 
 uint64_t op_write_entities(const struct op_write *w) {
-    bool each = w->many && w->image.known == IMAGE_FOUND;
-    uint64_t n = each ? w->image.row.rows + w->image.statics.rows : (uint64_t)w->has_row + w->has_static;
+    bool found = w->image.known == IMAGE_FOUND;
+    const struct size_sum *row = found ? &w->image.row : &w->row, *statics = found ? &w->image.statics : &w->statics;
+    uint64_t n = 0;
+    if (w->many && found) {
+        n = w->image.row_steps + entities_of(statics->bytes);
+    } else {
+        if (w->has_row) n += row->bytes ? entities_of(row->bytes) : 1;
+        if (w->has_static) n += statics->bytes ? entities_of(statics->bytes) : 1;
+    }
     return n ? n : 1;
+}
+
+uint64_t op_cost_entities(const struct op_cost *c) {
+    uint64_t n = 0;
+    for (const struct op_read *r = c->reads; r; r = r->next) n += op_read_entities(r);
+    for (const struct op_write *w = c->writes; w; w = w->next) n += op_write_entities(w);
+    return n;
 }

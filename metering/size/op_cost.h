@@ -121,7 +121,9 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_
  * deleted ones. */
 void op_cost_count_rows(struct op_cost *c);
 void op_cost_class(struct op_cost *c, enum query_class class); /* widens */
-/* Rows that were scanned, inserted, updated or deleted: entities, as Azure Table Storage counts
- * them. */
+/* Entities of 1 KiB, as Azure Table Storage counts them: rows that were scanned, inserted, updated or
+ * deleted, one for each started KiB. Of the rows of one read only the sum of the bytes is known:
+ * they count one each, or one for each started KiB of that sum if it is more. */
 uint64_t op_read_entities(const struct op_read *r);
 uint64_t op_write_entities(const struct op_write *w);
+uint64_t op_cost_entities(const struct op_cost *c);

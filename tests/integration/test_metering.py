@@ -556,7 +556,7 @@ def test_details_come_when_the_request_asks(session):
     assert set(payload_of(session)) == {"RequestCharge"}
     details = json.loads(payload_of(session, ask=True)["capacity"])
     assert set(details) == {"read_units", "write_units", "static_write_units", "row_bytes", "static_bytes", "bytes_read", "rows_read",
-                            "rows_returned", "query_class", "table", "rules"}
+                            "rows_returned", "entities", "query_class", "table", "rules"}
 
 
 def test_details_come_when_the_connection_asks(server, session, monkeypatch):

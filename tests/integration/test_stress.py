@@ -5,8 +5,9 @@ import subprocess
 import xml.etree.ElementTree
 
 import pytest
+from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import SLOWER, TALLYD, Server, await_active, certificates, create_keyspace
+from tally_server import SLOWER, TALLYD, Server, await_active, certificates, create_keyspace, create_table
 
 TALLY = TALLYD.parent / "tally"
 
@@ -54,6 +55,23 @@ def test_one_partition_is_compared_with_what_it_may_have(tmp_path):
     hot, bounds = fast["partitions"][0], fast["bounds"]
     assert bounds == {"entities": 2000, "read_units": 3000, "write_units": 1000}
     assert hot["above"] and hot["entities_peak"] > 2000 and hot["write_units_peak"] > 1000
+    server.stop()
+
+
+def test_entities_are_the_rows_scanned_of_1_kb_each(tmp_path):
+    server = Server(tmp_path, "--ddl-delay", "none").start()
+    with server.cluster() as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "scans")
+        create_table(s, "scans", "t", "k int, c int, v blob, w int, PRIMARY KEY (k, c)")
+        insert = s.prepare("INSERT INTO scans.t (k, c, v, w) VALUES (?, ?, ?, ?)")
+        execute_concurrent_with_args(s, insert, [(1, c, b"", 1) for c in range(1000)])
+        s.execute(insert, (2, 1, bytes(9900), 1))
+        for k, entities in ((1, 1000), (2, 10)):
+            plan = tmp_path / f"{k}.yaml"
+            plan.write_text(f"statements:\n  - {{cql: 'SELECT * FROM scans.t WHERE k = ? AND w = 2 ALLOW FILTERING', values: [{k}], page_size: 5000}}\n")
+            (hot,) = stress(server, "--file", plan, "--no-load", "--rate", "5")["partitions"]
+            assert hot["entities_peak"] >= entities and hot["entities_peak"] % entities == 0, "rows scanned, of which none is returned"
     server.stop()
 
 

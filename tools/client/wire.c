@@ -1,6 +1,7 @@
 #include "tools/client/wire.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Flags of <query_parameters> (section 4.1.4). */
 enum {
@@ -199,6 +200,16 @@ double wire_charge(const struct wire_response *r) {
     uint64_t bits = load_u64(s.p);
     memcpy(&units, &bits, sizeof(units));
     return units;
+}
+
+double wire_capacity(const struct wire_response *r, const char *name) {
+    struct slice json = wire_payload(r, "capacity");
+    char key[64], number[32];
+    int n = snprintf(key, sizeof(key), "\"%s\":", name);
+    const uint8_t *at = json.p ? memmem(json.p, json.n, key, (size_t)n) : NULL;
+    if (!at) return -1;
+    snprintf(number, sizeof(number), "%.*s", SLICE_FMT(slice_of(at + n, (size_t)(json.p + json.n - at) - (size_t)n)));
+    return strtod(number, NULL);
 }
 
 /* Reads flags and number of columns of a RESULT Rows. false: the response is of another kind. */

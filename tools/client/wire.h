@@ -63,6 +63,8 @@ size_t wire_parse(struct slice in, struct wire_response *out);
 struct slice wire_payload(const struct wire_response *r, const char *key);
 /* RequestCharge of the payload, in units; below 0: the server does not report charges. */
 double wire_charge(const struct wire_response *r);
+/* The number of that name in the payload "capacity"; below 0: the payload has none. */
+double wire_capacity(const struct wire_response *r, const char *name);
 /* Rows of a RESULT of kind Rows; -1: something else. */
 int64_t wire_rows(const struct wire_response *r);
 /* The paging state of the next page; p NULL: this page is the last. */

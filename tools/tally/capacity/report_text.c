@@ -236,7 +236,8 @@ void report_text(const struct report *r, struct buf *out) {
         const struct day *d = &r->days[i];
         buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
         if (schema_regions(t->table->keyspace) > 1)
-            buf_printf(out, "  what follows is what each of its %u Regions needs\n", schema_regions(t->table->keyspace));
+            buf_printf(out, "  what follows is what each of its %u Regions needs\n",
+                       schema_regions(t->table->keyspace));
         if (t->rows)
             buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows,
                        amount(t->partitions ? (double)t->partitions : -1).text);

@@ -26,21 +26,10 @@ static bool begins_with(struct slice text, const char *word) {
     return text.n > strlen(word) && !strncasecmp((const char *)text.p, word, strlen(word));
 }
 
-/* The number of a name in the payload "capacity"; below 0: the payload has no such name. */
-static double capacity_of(struct slice json, const char *name) {
-    char key[64];
-    int n = snprintf(key, sizeof(key), "\"%s\":", name);
-    const uint8_t *at = json.p ? memmem(json.p, json.n, key, (size_t)n) : NULL;
-    if (!at) return -1;
-    char number[32];
-    shell_copy(number, sizeof(number), slice_of(at + n, (size_t)(json.p + json.n - at) - (size_t)n));
-    return strtod(number, NULL);
-}
-
 static void take_charge(struct statement *st, const struct client_answer *a) {
-    struct slice json = wire_payload(&a->response, "capacity");
-    double reads = capacity_of(json, "read_units"), writes = capacity_of(json, "write_units"),
-           statics = capacity_of(json, "static_write_units");
+    const struct wire_response *r = &a->response;
+    double reads = wire_capacity(r, "read_units"), writes = wire_capacity(r, "write_units"),
+           statics = wire_capacity(r, "static_write_units");
     if (reads >= 0) {
         st->charged_apart = true;
         st->reads += reads;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/murmur3.h"
+#include "metering/limits/limit.h"
 
 enum { SCHEMA_PATIENCE_S = 60, TRIES = 5 };
 
@@ -28,7 +29,10 @@ static int numbers(const char *text, int64_t *out, int least, int most) {
 
 int retry_parse(const char *text, struct retry *out, struct err *e) {
     int64_t n[4];
-    *out = (struct retry){.tries = TRIES, .minimum = 3000, .delta = 30000, .maximum = 90000};
+    *out = (struct retry){.tries = TRIES,
+                          .minimum = limit_info(LIMIT_BACKOFF_MINIMUM)->value,
+                          .delta = limit_info(LIMIT_BACKOFF_DELTA)->value,
+                          .maximum = limit_info(LIMIT_BACKOFF_MAXIMUM)->value};
     if (!strcmp(text, "none")) return 0;
     out->kind = strncmp(text, "fixed:", 6) ? RETRY_EXPONENTIAL : RETRY_FIXED;
     if (!strcmp(text, "exponential")) return 0;
@@ -123,6 +127,7 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
     put_values(s, statement, slot_sequence(slot), slot->a, slot->due_ns, false, &s->scratch);
     const struct wire_params p = {.consistency = st->consistency, .n_values = (uint16_t)st->n_values,
                                   .values = buf_slice(&s->scratch), .page_size = st->reads ? (int32_t)st->page_size : 0,
+                                  .wants_capacity = true,
                                   .skip_metadata = true};
     wire_execute(out, version, stream, s->prepared[statement].id, s->prepared[statement].result_id, &p);
     if (buf_failed(&s->scratch)) (void)err_nomem(&s->failed);
@@ -172,6 +177,7 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
                                                         : SCORE_FAILED,
                                   .retried = wait >= 0, .latency_ns = a->latency_ns,
                                   .rows = rows > 0 ? (uint64_t)rows : 0, .charge = failed ? 0 : wire_charge(r),
+                                  .entities = failed ? 0 : wire_capacity(r, "entities"),
                                   .partition = slot->b};
     struct score_partition *fresh = score_add(&s->score, &v);
     if (fresh) label(s, slot, fresh->label);

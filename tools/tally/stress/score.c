@@ -80,8 +80,8 @@ struct score_partition *score_add(struct score *s, const struct score_event *v) 
     if (v->result == SCORE_OK) {
         if (p->second != v->second) p->entities_now = p->read_now = p->write_now = 0;
         p->second = v->second;
-        /* entities are the rows read or written; a read without rows counts as one */
-        p->entities_now += v->reads && v->rows > 1 ? (double)v->rows : 1;
+        /* A server that does not report entities: the rows that it returned, at least one. */
+        p->entities_now += v->entities > 0 ? v->entities : v->reads && v->rows > 1 ? (double)v->rows : 1;
         if (v->charge > 0) *(v->reads ? &p->read_now : &p->write_now) += v->charge;
         raise_to(&p->entities_peak, p->entities_now);
         raise_to(&p->read_peak, p->read_now);

@@ -59,6 +59,7 @@ struct score_event {
     bool reads, retried; /* retried: another try follows */
     uint64_t latency_ns, rows;
     double charge;    /* below 0: not reported */
+    double entities;  /* of 1 KiB, scanned or written; below 0: not reported */
     uint64_t partition; /* hash; 0: unknown */
 };
 /* Adds an answer. Returns the partition's entry when it is new, for the caller to set its label;
