@@ -1,28 +1,13 @@
 #include "native_protocol/audit.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/log.h"
 #include "cql/fingerprint.h"
+#include "native_protocol/audit_queue.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 enum { STATEMENT_MAX = 4096, TEXT_MAX = 512, LINE_BYTES_MAX = 64 << 10 };
-
-struct np_audit {
-    const char *path;
-    unsigned categories;
-    struct clock *clock;
-    pthread_mutex_t lock;
-    int fd;        /* under the lock */
-    bool torn;       /* under the lock: the file ends in part of a line */
-    bool complained; /* under the lock: an error was logged since the last line that was written */
-};
 
 struct entry {
     enum np_audit_category category;
@@ -60,11 +45,16 @@ int np_audit_parse(const char *text, unsigned *out, struct err *e) {
 
 /* ---- lines ---- */
 
-/* Names and statements come from the wire, and may be cut. In text that is not valid UTF-8, and so
- * not valid JSON, every byte above 127 becomes a question mark. */
-static void put_text(struct buf *out, struct slice text) {
+/* Puts the text, or the whole characters of its first max bytes. Names and statements come from the
+ * wire: in text that is not valid UTF-8, and so not valid JSON, every byte above 127 becomes a
+ * question mark. */
+static void put_text(struct buf *out, struct slice text, size_t max) {
     struct err e = {0};
     struct buf plain;
+    if (text.n > max) {
+        text.n = max;
+        for (size_t back = 0; back < 3 && text.n && (text.p[text.n] & 0xc0) == 0x80; back++) text.n--;
+    }
     if (!cql_value_validate(cql_type_scalar(CQL_TEXT), text, &e)) {
         buf_json_str(out, text);
         return;
@@ -78,7 +68,7 @@ static void put_text(struct buf *out, struct slice text) {
 static void put_member(struct buf *out, const char *name, const char *value) {
     if (!value || !*value) return;
     buf_printf(out, ",\"%s\":", name);
-    put_text(out, slice_of((const uint8_t *)value, strnlen(value, TEXT_MAX)));
+    put_text(out, slice_str(value), TEXT_MAX);
 }
 
 static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
@@ -97,7 +87,7 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     put_member(out, "table", x->table);
     if (x->statement.p) {
         buf_put_str(out, ",\"statement\":");
-        put_text(out, slice_of(x->statement.p, x->statement.n < STATEMENT_MAX ? x->statement.n : STATEMENT_MAX));
+        put_text(out, x->statement, STATEMENT_MAX);
     }
     buf_printf(out, ",\"ok\":%s", x->err->set ? "false" : "true");
     if (x->err->set) {
@@ -110,32 +100,19 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     buf_put_str(out, "}\n");
 }
 
-static void put(struct np_audit *a, struct np_loop *l, const struct entry *x) {
+static void put(struct np_audit *a, const struct np_loop *l, const struct entry *x) {
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
-    buf_u8(&line, '\n'); /* ends a torn line; else it is not written */
-    put_entry(&line, x, clock_wall_us(a->clock));
-    pthread_mutex_lock(&a->lock);
-    size_t skip = line.n && !a->torn;
-    struct slice rest = slice_of(line.p + skip, line.n - skip);
-    int why = buf_failed(&line) ? ENOMEM : 0;
-    while (rest.n && !why) {
-        ssize_t n = write(a->fd, rest.p, rest.n);
-        if (n > 0) a->torn = (size_t)n < rest.n;
-        if (n > 0) rest = slice_of(rest.p + n, rest.n - (size_t)n);
-        else if (n == 0) why = ENOSPC;
-        else if (errno != EINTR) why = errno;
-    }
-    bool lost = why != 0;
-    if (lost) np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
-    if (lost && !a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(why));
-    a->complained = lost;
-    pthread_mutex_unlock(&a->lock);
+    put_entry(&line, x, clock_wall_us(l->o->clock));
+    npi_audit_put(a, &line);
     buf_fini(&line);
 }
 
-static bool wanted(const struct np_audit *a, enum np_audit_category c, const struct err *e) {
-    return a->categories & 1u << c || (e->set && a->categories & 1u << NP_AUDIT_ERROR);
+/* ---- requests and logins ---- */
+
+static bool is_audited(const struct np_audit *a, enum np_audit_category c, const struct err *e) {
+    unsigned wanted = npi_audit_categories(a);
+    return wanted & 1u << c || (e->set && wanted & 1u << NP_AUDIT_ERROR);
 }
 
 static struct slice statement_of(struct np_call *call) {
@@ -164,7 +141,7 @@ void npi_audit_call(struct np_call *call) {
     /* the driver prepares the statement again; that retry is audited */
     if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
     enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : categories[kind];
-    if (!wanted(a, category, &call->err)) return;
+    if (!is_audited(a, category, &call->err)) return;
     const struct entry x = {
         .category = category,
         .type = kind < STMT_KINDS ? stmt_words(kind) : np_opcode_name(call->env.opcode),
@@ -180,45 +157,6 @@ void npi_audit_call(struct np_call *call) {
 
 void npi_audit_login(struct np_conn *c, const char *role, const struct err *e) {
     struct np_audit *a = c->loop->o->audit;
-    if (!a || !wanted(a, NP_AUDIT_AUTH, e)) return;
+    if (!a || !is_audited(a, NP_AUDIT_AUTH, e)) return;
     put(a, c->loop, &(struct entry){.category = NP_AUDIT_AUTH, .type = "LOGIN", .role = role, .conn = c, .err = e});
-}
-
-/* ---- life ---- */
-
-static int open_file(const char *path, struct err *e) {
-    const char *why;
-    int fd = file_open_append(path, &why);
-    if (fd < 0) err_set(e, ERR_CONFIG, "cannot write the audit log to %s: %s", path, why);
-    return fd;
-}
-
-int np_audit_reopen(struct np_audit *a, struct err *e) {
-    int fd = open_file(a->path, e);
-    if (fd < 0) return -1;
-    pthread_mutex_lock(&a->lock);
-    close(a->fd);
-    a->fd = fd;
-    a->torn = false;
-    pthread_mutex_unlock(&a->lock);
-    return 0;
-}
-
-struct np_audit *np_audit_open(const char *path, unsigned categories, struct clock *clock, struct err *e) {
-    struct np_audit *a = calloc(1, sizeof(*a));
-    if (!a) return err_null(err_nomem(e));
-    *a = (struct np_audit){.path = path, .categories = categories, .clock = clock, .fd = open_file(path, e)};
-    if (a->fd < 0) {
-        free(a);
-        return NULL;
-    }
-    pthread_mutex_init(&a->lock, NULL);
-    return a;
-}
-
-void np_audit_close(struct np_audit *a) {
-    if (!a) return;
-    close(a->fd);
-    pthread_mutex_destroy(&a->lock);
-    free(a);
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "native_protocol/audit_queue.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/request.h"
 #include "native_protocol/segment.h"
@@ -203,11 +204,19 @@ static uint32_t offloaded_max(const struct np_conn *c) {
     return c->loop->o->offloaded_max ? c->loop->o->offloaded_max : NP_OFFLOADED_MAX;
 }
 
+/* The loop is woken when there is room, and checks its paused connections. */
+static bool audit_is_full(const struct np_conn *c) {
+    bool full = c->loop->o->audit && npi_audit_full(c->loop->o->audit);
+    if (UNLIKELY(full)) c->loop->audit_waits = true;
+    return full;
+}
+
 static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stop.begun) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > offloaded_max(c) / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
     if (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX / 2) return; /* its next answer checks again */
+    if (audit_is_full(c)) return;
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     /* the pause was the server's, so the request gets its full time again */
@@ -319,7 +328,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= offloaded_max(c) ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
                     /* the store is behind: writers wait */
-                    (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX);
+                    (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX) || audit_is_full(c);
         if (over && !c->loop->stop.begun) {
             pause_reading(c);
             break;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "native_protocol/audit_queue.h"
 #include "native_protocol/committer.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/dispatch.h"
@@ -50,6 +51,7 @@ uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
 
 uint64_t np_front_count(const struct np_front *f, enum np_metric id) {
     uint64_t sum = 0;
+    if (id == NP_METRIC_AUDIT_LOST) return f->o.audit ? np_audit_lost(f->o.audit) : 0; /* its thread counts */
     for (unsigned i = 0; i < f->n_loops; i++)
         sum += atomic_load_explicit(&f->loops[i].metrics.counts[id], memory_order_relaxed);
     return sum;
@@ -194,6 +196,11 @@ static void on_durable(void *arg) {
     for (unsigned i = 0; i < f->n_loops; i++) npi_durability_moved(f->loops[i].durability);
 }
 
+static void on_audit_room(void *arg) {
+    struct np_front *f = arg;
+    for (unsigned i = 0; i < f->n_loops; i++) npi_loop_wake(&f->loops[i]);
+}
+
 /* A task that notifies the registered connections of a loop of a change of the schema. */
 struct schema_event {
     struct np_task task; /* first */
@@ -312,6 +319,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
         if (npi_loop_init(&f->loops[i], &f->o, npi_dispatch_fns, &f->bounds, e)) return -1;
     if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
+    if (f->o.audit) np_audit_on_room(f->o.audit, on_audit_room, f);
     eng_on_durable(f->o.eng, on_durable, f);
     f->listener = (struct catalog_listener){.changed = on_change, .arg = f};
     catalog_on_change(f->o.catalog, &f->listener);

@@ -97,6 +97,7 @@ struct np_loop {
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
     _Atomic bool evicts; /* a budget chose connections of this loop */
+    bool audit_waits; /* connections are paused until the audit log's queue has room */
     unsigned handshakes; /* steps of TLS handshakes in this wake-up */
 
     struct np_scratch scratch;

@@ -72,6 +72,11 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
             next = c->next;
             npi_conn_check_evicted(c);
         }
+    if (l->audit_waits) {
+        l->audit_waits = false; /* the flush of a paused connection checks whether to read again */
+        for (struct np_conn *c = l->conns; c; c = c->next)
+            if (c->paused) npi_conn_out(c);
+    }
     if (atomic_load(&l->stop.requested) && !l->stop.begun) {
         l->stop.begun = true;
         l->stop.since_us = clock_machine_us(l->o->clock);

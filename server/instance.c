@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "native_protocol/audit.h"
+#include "native_protocol/audit_queue.h"
 #include "server/data_dir.h"
 #include "system_schema/system_tables/trace_store.h"
 
@@ -217,7 +217,8 @@ static int open_database(struct instance *in, struct err *e) {
 
 static int open_front(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    if (*s->audit_log && !(in->audit = np_audit_open(s->audit_log, s->audit_categories, &in->clock.clock, e)))
+    if (*s->audit_log && !(in->audit = np_audit_open(s->audit_log, s->audit_categories, s->audit_full,
+                                                     &in->clock.clock, e)))
         return -1;
     if (s->has_tls && !(in->tls = np_tls_open(&s->tls, e))) return -1;
     in->options = (struct np_options){
@@ -369,6 +370,7 @@ void instance_close(struct instance *in) {
     if (in->page) page_free(in->page);
     if (in->history) history_close(in->history);
     if (in->front) np_front_stop(in->front);
+    np_audit_close(in->audit); /* its thread calls the front */
     if (in->capture) capture_recorder_free(in->capture);
     if (in->db) cql_db_free(in->db);
     fleet_close(in->fleet); /* after the front: nothing is charged any more */
@@ -382,7 +384,6 @@ void instance_close(struct instance *in) {
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     np_tls_close(in->tls);
-    np_audit_close(in->audit);
     faults_free(in->faults);
     compat_report_free(in->report);
     if (in->ledger) ledger_close(in->ledger);

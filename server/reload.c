@@ -1,7 +1,7 @@
 #include "server/reload.h"
 
 #include "base/log.h"
-#include "native_protocol/audit.h"
+#include "native_protocol/audit_queue.h"
 
 /* ---- certificates ---- */
 

@@ -5,6 +5,7 @@
 #include "metering/capture/recorder.h"
 #include "server/http/origin.h"
 #include "metering/limits/limiter.h"
+#include "native_protocol/audit_queue.h"
 #include "native_protocol/options.h"
 #include "server/config.h"
 #include "server/memory.h"
@@ -28,6 +29,7 @@ struct settings { /* texts belong to the config */
     } log;
     const char *audit_log; /* file; "": none */
     unsigned audit_categories;
+    enum np_audit_full audit_full;
     int64_t slow_us; /* statements that take this long or longer are logged; 0: none */
     enum tally_mode mode;
     enum auth auth;
