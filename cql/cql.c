@@ -112,7 +112,10 @@ enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, VALUE_BY
 
 static bool leave(struct cql_run *r, enum cql_work_class class) {
     r->answer.work_class = class;
-    if (class == WORK_UPDATE) r->answer.write_type = r->in->kind == REQUEST_BATCH ? "BATCH" : "SIMPLE";
+    static const char *const batches[] = {
+        [BATCH_LOGGED] = "BATCH", [BATCH_UNLOGGED] = "UNLOGGED_BATCH", [BATCH_COUNTER] = "COUNTER"};
+    if (class == WORK_UPDATE)
+        r->answer.write_type = r->in->kind == REQUEST_BATCH ? batches[r->in->batch_kind] : "SIMPLE";
     return true;
 }
 

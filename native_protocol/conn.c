@@ -280,10 +280,14 @@ static void bad_segment(struct np_conn *c, const char *why) {
     fail(c, 5, 0, &e);
 }
 
-/* Takes one segment's part of an envelope that is larger than a segment. */
+/* Takes one segment's part of an envelope that is larger than a segment. The last part ends with the
+ * envelope, also when its body is skipped. */
 static void take_part(struct np_conn *c, struct slice in) {
-    size_t passed = pass_over(c, in.n);
-    if (passed) return;
+    static const char rest_is_bad[] = "Bytes behind the envelope of a segment that is not self-contained";
+    if (c->in.skip) {
+        if (pass_over(c, in.n) < in.n) bad_segment(c, rest_is_bad);
+        return;
+    }
     buf_put_slice(&c->in.large, in);
     if (buf_failed(&c->in.large)) {
         bad_segment(c, "No memory for the request");
@@ -293,8 +297,7 @@ static void take_part(struct np_conn *c, struct slice in) {
     if (n == NP_NEED_MORE) return;
     end_input(c->loop);
     size_t rest = n > 0 ? c->in.large.n - (size_t)n : 0;
-    if (active(c) && c->in.skip) pass_over(c, rest);
-    else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
+    if (active(c) && pass_over(c, rest) < rest) bad_segment(c, rest_is_bad);
     if (c->state == NP_CONN_CLOSED) return;
     buf_fini(&c->in.large);
 }

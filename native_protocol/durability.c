@@ -85,8 +85,7 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
         trace_store_more(o->traces, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
                          "event-loop");
     if (e && o->ledger)
-        ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
-                         c->state != NP_CONN_CLOSED);
+        ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account);
     if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
     ledger_claim_fini(&a->account.claim);
     npi_conn_answered(c);

@@ -198,12 +198,8 @@ static int refuse(const struct cql_run *r, const struct limit_over *o, struct er
     int rc = err_set_buf(e, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, &why);
     uint16_t consistency = write ? CL_LOCAL_QUORUM : r->in->params.consistency;
     bool one = consistency == CL_ONE || consistency == CL_LOCAL_ONE;
-    const char *type = write && r->cost->writes->conditional ? "CAS"
-                       : r->answer.stmt_kind != STMT_BATCH          ? "SIMPLE"
-                       : r->cost->is_logged_batch            ? "BATCH"
-                                                             : "UNLOGGED_BATCH";
     e->detail = (struct err_detail){.consistency = consistency, .required = one ? 1 : 2};
-    if (write) snprintf(e->detail.write_type, sizeof(e->detail.write_type), "%s", type);
+    if (write) snprintf(e->detail.write_type, sizeof(e->detail.write_type), "%s", r->answer.write_type);
     return rc;
 }
 

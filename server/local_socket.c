@@ -20,7 +20,7 @@ struct local_socket {
     pthread_t thread;
 };
 
-enum { LINE_MAX_BYTES = PATH_MAX + 64, PATIENCE_MS = 5000 };
+enum { LINE_MAX_BYTES = PATH_MAX + 64, PATIENCE_MS = 5000, AGAIN_MS = 100 };
 
 /* ---- requests ---- */
 
@@ -47,8 +47,8 @@ static void backup(struct local_socket *s, char *words, struct buf *out) {
 
 /* ---- connections ---- */
 
-/* Waits until fd can be read or written. Returns false after patience_ms, or when the server
- * stops. */
+/* Waits until fd can be read or written; fd -1: for the time alone. Returns false after patience_ms,
+ * or when the server stops. */
 static bool ready(struct local_socket *s, int fd, short what, int patience_ms) {
     struct pollfd p[2] = {{.fd = fd, .events = what}, {.fd = s->stop[0], .events = POLLIN}};
     int n;
@@ -94,7 +94,10 @@ static void *run(void *arg) {
     struct local_socket *s = arg;
     while (ready(s, s->fd, POLLIN, -1)) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0) continue;
+        if (fd < 0) { /* no descriptor is free: without a pause this would spin until one is */
+            (void)ready(s, -1, 0, AGAIN_MS);
+            continue;
+        }
         serve(s, fd);
         close(fd);
     }
@@ -132,6 +135,7 @@ int local_socket_start(struct local_socket **out, const char *data_dir, struct e
     else if (pthread_create(&s->thread, NULL, run, s))
         err_set(e, ERR_SERVER, "the thread of the local socket does not start");
     else {
+        (void)pthread_setname_np(s->thread, "local-socket");
         *out = s;
         return 0;
     }

@@ -224,8 +224,8 @@ struct cql_answer {
     /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
     struct slice fingerprint;
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
-    /* for WORK_UPDATE, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a
-     * literal */
+    /* of a write, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a literal,
+     * set before the admission. NULL: not known yet */
     const char *write_type;
     /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
     bool deadline_per_part;

@@ -123,7 +123,7 @@ void ledger_time_reads(struct ledger *l, unsigned shard, int64_t now_us) {
 }
 
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
-                      struct ledger_connection *c, bool open) {
+                      struct ledger_connection *c) {
     struct shard *s = &l->shards[shard];
     if (!claim->n) return;
     pthread_mutex_lock(&s->lock);
@@ -132,7 +132,7 @@ void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const st
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
     shard_drain(s, &l->stats);
-    shard_take_back(s, &l->stats, second, claim, open ? &c->usage : &roles_open(&l->roles, c->role)->usage);
+    shard_take_back(s, &l->stats, second, claim, &c->usage);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }

@@ -201,10 +201,8 @@ bool fault_rule_hits(const struct fault_rule *r, int64_t matched) {
 }
 
 static const char *write_type_of(const struct fault_rule *r, const struct cql_run *q) {
-    bool unlogged = q->in->kind == REQUEST_BATCH && q->in->batch_kind == BATCH_UNLOGGED;
     if (*r->write_type) return r->write_type;
-    if (q->cost->writes && q->cost->writes->conditional) return "CAS";
-    return q->answer.stmt_kind != STMT_BATCH ? "SIMPLE" : unlogged ? "UNLOGGED_BATCH" : "BATCH";
+    return q->answer.write_type ? q->answer.write_type : "SIMPLE";
 }
 
 void fault_rule_fail(const struct fault_rule *r, const struct cql_run *q, struct err *e) {

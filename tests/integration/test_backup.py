@@ -1,8 +1,11 @@
 """`tally backup` of a server that is written to, and `tally restore` into an empty folder: every acknowledged row is there, and damage is refused by name."""
 import json
 import os
+import pathlib
 import random
+import resource
 import shutil
+import socket
 import stat
 import subprocess
 import threading
@@ -141,6 +144,25 @@ def test_backups_and_what_is_restored_are_nobody_elses_to_read(new_server, tmp_p
             for name in folders + names:
                 mode = stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode)
                 assert mode & 0o077 == 0, f"{folder}/{name} has mode {mode:o}"
+
+
+def test_the_local_socket_pauses_while_no_descriptor_is_free(new_server, tmp_path):
+    """Its thread sleeps between two attempts to accept: a thread that spins gives up its processor only when it must."""
+    server = start(new_server)
+    tasks = pathlib.Path(f"/proc/{server.process.pid}/task")
+    (thread,) = [t for t in tasks.iterdir() if (t / "comm").read_text() == "local-socket\n"]
+
+    def slept():
+        return int(next(line for line in (thread / "status").read_text().splitlines() if line.startswith("voluntary_ctxt")).split()[1])
+
+    soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (3, hard))  # standard input, output and error
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(tmp_path / "data" / "tallyd.sock"))
+        before = slept()
+        eventually(lambda: slept() > before + 5)
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
 
 
 def test_a_damaged_backup_is_refused_by_the_name_of_its_file(new_server, tmp_path):

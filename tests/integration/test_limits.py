@@ -143,6 +143,15 @@ def test_a_batch_is_refused_as_a_whole(limited):
             l.session.execute(batch)
         assert e.value.write_type == write_type
     assert not list(l.session.execute("SELECT * FROM lim.free"))
+    l.table("n", "pk int PRIMARY KEY, n counter")
+    counting = BatchStatement(BatchType.COUNTER)
+    for i in range(60):
+        counting.add("UPDATE lim.n SET n = n + 1 WHERE pk = %s", (i,))
+    l.session.execute(counting)
+    for text in ("UPDATE lim.n SET n = n + 1 WHERE pk = 1", "BEGIN COUNTER BATCH UPDATE lim.n SET n = n + 1 WHERE pk = 1; APPLY BATCH"):
+        with pytest.raises(WriteTimeout) as e:
+            l.session.execute(SimpleStatement(text, retry_policy=FallthroughRetryPolicy()))
+        assert e.value.write_type == 3  # COUNTER
     with pytest.raises(WriteTimeout) as e:
         l.session.execute(SimpleStatement("INSERT INTO lim.t (pk, ck) VALUES (9, 9) IF NOT EXISTS", retry_policy=FallthroughRetryPolicy()))
     assert e.value.write_type == 5  # CAS

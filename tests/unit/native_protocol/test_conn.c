@@ -145,6 +145,52 @@ static void test_conn_large_envelopes_both_ways_in_segments(void **state) {
     harness_close(&h);
 }
 
+/* Checks the answers to an oversized envelope in one or two segments, and to a request after it. */
+static void expect_skipped(size_t body, size_t first, size_t behind, bool bad) {
+    enum { N = 100000 };
+    struct harness h;
+    struct buf in, wire, out, plain;
+    int peer;
+    uint32_t left = 0;
+    static uint8_t bytes[2 * N];
+    harness_open(&h, 4 * MB, 4 * MB);
+    h.options.frame_max = 1000;
+    buf_init(&in, 0), buf_init(&wire, 0), buf_init(&out, 0), buf_init(&plain, 0);
+    harness_envelope(&in, 5, NP_QUERY, 7, slice_of(bytes, body));
+    buf_put(&in, bytes, behind);
+    for (size_t at = 0, n = first; at < in.n; at += n, n = in.n - at) {
+        left = (uint32_t)n; /* a part of an envelope, whatever it begins with */
+        np_segment_encode(slice_of(in.p + at, n), false, &left, &wire);
+    }
+    in.n = 0;
+    harness_envelope(&in, 5, NP_QUERY, 9, slice_str("e"));
+    np_segment_encode(buf_slice(&in), false, &left, &wire);
+    struct np_conn *c = harness_connect(&h, &peer);
+    harness_startup(&h, peer, 5);
+    assert_int_equal(harness_send(&h, peer, buf_slice(&wire)), wire.n);
+    assert_int_equal(harness_receive_all(&h, peer, &out), !bad); /* after a violation of the protocol it closes */
+    struct slice got = unframe(buf_slice(&out), &plain);
+    size_t second = NP_HEADER + load_u32(got.p + 5);
+    assert_int_equal(got.p[4], NP_ERROR);
+    assert_int_equal(load_u16(got.p + 2), 7);
+    assert_true(got.n >= second + NP_HEADER);
+    assert_int_equal(load_u16(got.p + second + 2), bad ? 0 : 9);
+    assert_int_equal(got.p[second + 4] == NP_ERROR, bad);
+    npi_conn_unref(c);
+    close(peer);
+    buf_fini(&in), buf_fini(&wire), buf_fini(&out), buf_fini(&plain);
+    harness_close(&h);
+}
+
+static void test_conn_bytes_behind_a_skipped_envelope_are_an_error(void **state) {
+    (void)state;
+    expect_skipped(100000, 50000, 0, false);
+    expect_skipped(100000, 50000, 20, true);
+    expect_skipped(2000, 2000 + NP_HEADER, 0, false);
+    expect_skipped(2000, 2000 + NP_HEADER + 20, 20, true);
+    expect_skipped(100000, NP_HEADER + 100000, 1, true);
+}
+
 /* ---- back-pressure ---- */
 
 static void test_conn_pauses_while_its_answers_are_not_read_and_resumes(void **state) {
@@ -520,6 +566,7 @@ int main(void) {
         cmocka_unit_test(test_conn_envelopes_split_at_every_byte),
         cmocka_unit_test(test_conn_segments_split_at_every_byte),
         cmocka_unit_test(test_conn_large_envelopes_both_ways_in_segments),
+        cmocka_unit_test(test_conn_bytes_behind_a_skipped_envelope_are_an_error),
         cmocka_unit_test(test_conn_pauses_while_its_answers_are_not_read_and_resumes),
         cmocka_unit_test(test_conn_holds_what_is_not_read_not_all_that_was_sent),
         cmocka_unit_test(test_conn_paused_does_not_read_because_tls_would_write),

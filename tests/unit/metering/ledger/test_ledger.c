@@ -145,47 +145,45 @@ static void check_units(struct ledger *l, uint32_t object, uint64_t all, uint64_
 
 static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_was_posted_to(void **state) {
     (void)state;
-    for (int closed = 0; closed < 2; closed++) {
-        now_us = (int64_t)6500000 * S;
-        struct ledger *l = open_ledger(1, NULL);
-        struct ledger_connection c = {.role = "writer"};
-        ledger_connect(l, 0, &c);
-        struct op_write second = {.keyspace = "k",
-                                  .table = "two",
-                                  .object = TWO,
-                                  .token = 8,
-                                  .key = slice_str("b"),
-                                  .has_row = true,
-                                  .write_units = 7,
-                                  .static_units = 3};
-        struct op_write first = {.next = &second,
-                                 .keyspace = "k",
-                                 .table = "one",
-                                 .object = ONE,
-                                 .token = 5,
-                                 .key = slice_str("a"),
-                                 .has_row = true,
-                                 .write_units = 4};
-        struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
-        post(l, 0, 3, 9, 11); /* the innocent one */
-        post_batch(l, &cost, &c, 77);
-        struct ledger_claim claim = ledger_claim_of(&cost, OPERATION_BATCH, 77);
-        post_batch(l, &cost, &c, 77);
-        if (closed) ledger_disconnect(l, 0, &c);
-        now_us += S;
-        ledger_take_back(l, 0, now_us, &claim, &c, !closed);
-        ledger_claim_fini(&claim);
-        check_units(l, ONE, 4, 0);
-        check_units(l, TWO, 10, 3);
-        check_units(l, 3, 11, 0);
-        assert_int_equal(units_of_statement(l), 14);
-        assert_int_equal(units_of_role(l, "writer"), 14);
-        const struct figures none = of(l, 0).total;
-        assert_int_equal(none.of[OPERATION_BATCH][OF_REQUESTS], 1);
-        assert_int_equal(none.of[OPERATION_BATCH][OF_SYSTEM_ERRORS], 1);
-        if (!closed) ledger_disconnect(l, 0, &c);
-        ledger_close(l);
-    }
+    now_us = (int64_t)6500000 * S;
+    struct ledger *l = open_ledger(1, NULL);
+    struct ledger_connection c = {.role = "writer"};
+    ledger_connect(l, 0, &c);
+    struct op_write second = {.keyspace = "k",
+                              .table = "two",
+                              .object = TWO,
+                              .token = 8,
+                              .key = slice_str("b"),
+                              .has_row = true,
+                              .write_units = 7,
+                              .static_units = 3};
+    struct op_write first = {.next = &second,
+                             .keyspace = "k",
+                             .table = "one",
+                             .object = ONE,
+                             .token = 5,
+                             .key = slice_str("a"),
+                             .has_row = true,
+                             .write_units = 4};
+    struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
+    post(l, 0, 3, 9, 11); /* the innocent one */
+    post_batch(l, &cost, &c, 77);
+    struct ledger_claim claim = ledger_claim_of(&cost, OPERATION_BATCH, 77);
+    post_batch(l, &cost, &c, 77);
+    now_us += S;
+    ledger_take_back(l, 0, now_us, &claim, &c);
+    ledger_claim_fini(&claim);
+    check_units(l, ONE, 4, 0);
+    check_units(l, TWO, 10, 3);
+    check_units(l, 3, 11, 0);
+    assert_int_equal(units_of_statement(l), 14);
+    assert_int_equal(units_of_role(l, "writer"), 14);
+    const struct figures none = of(l, 0).total;
+    assert_int_equal(none.of[OPERATION_BATCH][OF_REQUESTS], 1);
+    assert_int_equal(none.of[OPERATION_BATCH][OF_SYSTEM_ERRORS], 1);
+    ledger_disconnect(l, 0, &c);
+    assert_int_equal(units_of_role(l, "writer"), 14);
+    ledger_close(l);
 }
 
 static void test_time_that_goes_back_loses_nothing(void **state) {

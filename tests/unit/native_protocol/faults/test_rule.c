@@ -51,8 +51,7 @@ static void test_every_error_is_the_one_it_is_called(void **state) {
 
 static void test_a_timeout_tells_what_kind_of_write_it_was(void **state) {
     (void)state;
-    struct op_write write = {.conditional = true};
-    struct op_cost plain = {0}, conditional = {.writes = &write};
+    struct op_cost plain = {0};
     struct cql_request in = {.kind = REQUEST_QUERY};
     struct cql_run q = {.in = &in, .cost = &plain, .answer.stmt_kind = STMT_UPDATE};
     struct fault_rule r;
@@ -62,11 +61,10 @@ static void test_a_timeout_tells_what_kind_of_write_it_was(void **state) {
     assert_string_equal(e.detail.write_type, "SIMPLE");
     assert_int_equal(e.detail.received, 0);
     assert_int_equal(e.detail.required, 1);
-    q.cost = &conditional;
+    q.answer.write_type = "CAS";
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "CAS");
-    in = (struct cql_request){.kind = REQUEST_BATCH, .batch_kind = BATCH_UNLOGGED};
-    q = (struct cql_run){.in = &in, .cost = &plain, .answer.stmt_kind = STMT_BATCH};
+    q.answer.write_type = "UNLOGGED_BATCH";
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "UNLOGGED_BATCH");
     assert_int_equal(set_text(&r, FAULT_COLUMN_write_type, "counter"), 0);
