@@ -112,12 +112,15 @@ int access_end(struct access_control *a, int rc, struct err *e) {
     return written ? written : rc;
 }
 
+int access_no_room(struct err *e) {
+    return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
+}
+
 static int check_size(const struct role_set *s, const struct role *r, struct err *e) {
     if (!*r->name) return err_invalid(e, "Role name can't be an empty string");
     if (strlen(r->name) > ROLE_NAME_MAX)
         return err_invalid(e, "A role's name may have at most %d bytes", ROLE_NAME_MAX);
-    if (r->n_grants > ROLE_GRANTS_MAX)
-        return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
+    if (r->n_grants > ROLE_GRANTS_MAX) return access_no_room(e);
     if (r->n_member_of > ROLE_MEMBERSHIPS_MAX)
         return err_invalid(e, "A role may be a member of at most %d roles", ROLE_MEMBERSHIPS_MAX);
     if (r->n_identities > ROLE_IDENTITIES_MAX)

@@ -63,6 +63,8 @@ const struct role_set *access_begin(struct access_control *a);
  * was written, and the caller decides anew from access_begin on. */
 enum { ACCESS_AGAIN = 1 };
 int access_end(struct access_control *a, int rc, struct err *e) MUST_CHECK;
+/* -1, ERR_INVALID: the role has as many permissions as it may have. */
+int access_no_room(struct err *e);
 /* Puts the role and returns the set with it. NULL: err. */
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) MUST_CHECK;
 /* Adds a role of the operator's file: an existing role gets this password hash, a new one all

@@ -110,6 +110,12 @@ int role_granted(const struct role *r, const char *resource, uint32_t add, uint3
     return 0;
 }
 
+bool role_has_room(const struct role *r, const char *resource) {
+    bool there = r->n_grants < ROLE_GRANTS_MAX;
+    for (uint32_t i = 0; i < r->n_grants && !there; i++) there = !strcmp(r->grants[i].resource, resource);
+    return there;
+}
+
 /* Copies the sorted names into the arena with name added (has) or removed. NULL: no memory. */
 static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has,
                                      struct arena *a) {

@@ -10,7 +10,8 @@
 #include "base/err.h"
 
 /* Limits on one role and on the number of roles. A statement that would exceed one fails with
- * ERR_INVALID. */
+ * ERR_INVALID and changes nothing. A superuser has all permissions without grants: at ROLE_GRANTS_MAX
+ * it creates further objects and gets no grants on them. */
 enum {
     ROLES_MAX = 10000,
     ROLE_NAME_MAX = 255,
@@ -66,6 +67,9 @@ uint32_t role_permissions(const struct role_set *s, const char *name, const stru
  * with r. -1: no memory. */
 int role_granted(const struct role *r, const char *resource, uint32_t add, uint32_t take, struct arena *a,
                  struct role *out) MUST_CHECK;
+/* Whether role_granted may add permissions on the resource: the role has some already, or fewer than
+ * ROLE_GRANTS_MAX. */
+bool role_has_room(const struct role *r, const char *resource);
 int role_joined(const struct role *r, const char *other, bool member, struct arena *a, struct role *out) MUST_CHECK;
 /* The same for an identity of a certificate. */
 int role_identified(const struct role *r, const char *identity, bool has, struct arena *a, struct role *out) MUST_CHECK;

@@ -221,6 +221,7 @@ static void log_change(const struct cql_run *r) {
 static enum cql_outcome apply_change(struct cql_run *r) {
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
     struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
+    if (cql_permit_creation(r)) return CQL_FAILED;
     int rc = unfinished && change
                  ? catalog_apply(r->db->options.catalog, r->compiled->change, change, unfinished, r->err)
                  : err_nomem(r->err);

@@ -105,15 +105,42 @@ int cql_permit(struct cql_run *r, const struct cql_statement *s) {
     return 0;
 }
 
-int cql_permit_creator(struct cql_run *r) {
+/* ---- creators ---- */
+
+/* Whether the statement creates an object on which the session's role gets all permissions. */
+static bool grants_to_creator(const struct cql_run *r, struct resource *on) {
     const struct cql_statement *s = r->compiled;
-    if (LIKELY(!r->db->options.access) || !s || !r->session->role) return 0;
-    if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
-    struct access_control *access = r->db->options.access;
-    const struct resource on = {s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
-                                s->change->keyspace, s->change->name};
+    if (LIKELY(!r->db->options.access) || !s || !r->session->role) return false;
+    if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return false;
+    *on = (struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
+                            s->change->keyspace, s->change->name};
+    return true;
+}
+
+int cql_permit_creation(struct cql_run *r) {
+    struct resource on;
+    if (!grants_to_creator(r, &on)) return 0;
     const char *text = resource_name(r->arena, &on);
     if (!text) return err_nomem(r->err);
+    const struct schema *schema = catalog_schema(r->db->options.catalog);
+    bool exists = on.kind == RESOURCE_OF_KEYSPACE ? schema_keyspace_find(schema, on.keyspace) != NULL
+                                                  : schema_table_any(schema, on.keyspace, on.name) != NULL;
+    schema_unref(schema);
+    if (exists) return 0; /* the statement creates nothing */
+    const struct role_set *roles = access_roles(r->db->options.access);
+    const struct role *role = role_find(roles, r->session->role);
+    bool refused = role && !role_has_room(role, text) && !role_is_superuser(roles, role->name);
+    role_set_unref(roles);
+    return refused ? access_no_room(r->err) : 0;
+}
+
+int cql_permit_creator(struct cql_run *r) {
+    struct resource on;
+    if (!grants_to_creator(r, &on)) return 0;
+    struct access_control *access = r->db->options.access;
+    const char *text = resource_name(r->arena, &on);
+    if (!text) return err_nomem(r->err);
+    bool full = false;
     int rc = ACCESS_AGAIN;
     while (rc == ACCESS_AGAIN) {
         const struct role_set *roles = access_begin(access);
@@ -123,8 +150,13 @@ int cql_permit_creator(struct cql_run *r) {
         const struct role *role = there ? role_find(roles, r->session->role) : NULL;
         struct role next;
         rc = 0;
+        full = role && !role_has_room(role, text);
+        if (full) role = NULL;
         if (role && role_granted(role, text, resource_permissions(&on), 0, r->arena, &next)) rc = err_nomem(r->err);
         else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
+        bool warns = full && !role_is_superuser(roles, r->session->role);
+        if (warns) rc = cql_warn(r, "Role %s may have permissions on at most %d resources and got none on %s",
+                                 r->session->role, ROLE_GRANTS_MAX, text);
         rc = access_end(access, rc, r->err);
     }
     return rc;

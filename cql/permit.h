@@ -6,6 +6,9 @@
 
 /* -1: refused, r->err says why. */
 int cql_permit(struct cql_run *r, const struct cql_statement *s) MUST_CHECK;
+/* Before a request changes the schema. -1: its role has no room for the permissions on what it would
+ * create, and is not a superuser. */
+int cql_permit_creation(struct cql_run *r) MUST_CHECK;
 /* After the request has changed the schema: the creator gets all permissions on its keyspace or
- * table. */
+ * table. If another request took the role's last room meanwhile, it gets none, and a warning. */
 int cql_permit_creator(struct cql_run *r) MUST_CHECK;

@@ -75,9 +75,11 @@ static int create(struct principal *a, const struct ast_role *role, const char *
     /* The creator may do everything with the role. */
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     const char *text = resource_name(a->r->arena, &on);
+    const struct role *creator = role_find(a->roles, a->role);
     struct role next;
-    if (!text || role_granted(role_find(a->roles, a->role), text, resource_permissions(&on), 0, a->r->arena, &next))
-        return err_nomem(a->r->err);
+    if (!text) return err_nomem(a->r->err);
+    if (a->superuser && !role_has_room(creator, text)) return 0;
+    if (role_granted(creator, text, resource_permissions(&on), 0, a->r->arena, &next)) return err_nomem(a->r->err);
     return principal_put(a, &next);
 }
 
