@@ -57,7 +57,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     uint8_t v4[4];
     struct in6_addr v6;
     if (text.n == 0) return 0;
-    size_t n = text.n < sizeof s ? text.n : 0;
+    size_t n = text.n < sizeof s && !memchr(text.p, 0, text.n) ? text.n : 0;
     memcpy(s, text.p, n);
     s[n] = 0;
     char *at = s;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <yajl/yajl_tree.h>
 
 #include "types/decimal.h"
 #include "types/family.h"
@@ -131,42 +130,41 @@ void cql_value_json(const struct cql_type *t, struct value v, struct buf *out) {
 
 /* ---- reading ---- */
 
-static const char *kind_of(yajl_val j) {
-    if (YAJL_IS_STRING(j)) return "a string";
-    if (YAJL_IS_NUMBER(j)) return "a number";
-    if (YAJL_IS_OBJECT(j)) return "an object";
-    if (YAJL_IS_ARRAY(j)) return "an array";
-    return YAJL_IS_NULL(j) ? "null" : "a boolean";
-}
+typedef const struct json_value *json;
 
-static void put_shown(yajl_val j, struct buf *out) {
-    if (YAJL_IS_STRING(j)) {
-        buf_json_str(out, slice_str(YAJL_GET_STRING(j)));
-    } else if (YAJL_IS_NUMBER(j)) {
-        buf_put_str(out, YAJL_GET_NUMBER(j));
-    } else if (YAJL_IS_ARRAY(j) || YAJL_IS_OBJECT(j)) {
-        bool array = YAJL_IS_ARRAY(j);
-        size_t n = array ? j->u.array.len : j->u.object.len;
-        buf_u8(out, array ? '[' : '{');
-        for (size_t i = 0; i < n; i++) {
-            if (i) buf_put_str(out, ", ");
-            if (!array) {
-                buf_json_str(out, slice_str(j->u.object.keys[i]));
-                buf_put_str(out, ": ");
-            }
-            put_shown(array ? j->u.array.values[i] : j->u.object.values[i], out);
-        }
-        buf_u8(out, array ? ']' : '}');
-    } else {
-        buf_put_str(out, YAJL_IS_TRUE(j) ? "true" : YAJL_IS_FALSE(j) ? "false" : "null");
+static const char *const kinds[] = {
+    [JSON_NULL] = "null",       [JSON_FALSE] = "a boolean", [JSON_TRUE] = "a boolean",  [JSON_NUMBER] = "a number",
+    [JSON_STRING] = "a string", [JSON_ARRAY] = "an array",  [JSON_OBJECT] = "an object"};
+
+static void put_shown(json j, struct buf *out) {
+    switch (j->kind) {
+    case JSON_STRING: buf_json_str(out, j->text); return;
+    case JSON_NUMBER: buf_put_slice(out, j->text); return;
+    case JSON_NULL: buf_put_str(out, "null"); return;
+    case JSON_FALSE: buf_put_str(out, "false"); return;
+    case JSON_TRUE: buf_put_str(out, "true"); return;
+    case JSON_ARRAY:
+    case JSON_OBJECT: break;
     }
+    bool array = j->kind == JSON_ARRAY;
+    json item = j + 1;
+    buf_u8(out, array ? '[' : '{');
+    for (uint32_t i = 0; i < j->n; i++, item = cql_json_next(item)) {
+        if (i) buf_put_str(out, ", ");
+        if (!array) {
+            buf_json_str(out, item++->text);
+            buf_put_str(out, ": ");
+        }
+        put_shown(item, out);
+    }
+    buf_u8(out, array ? ']' : '}');
 }
 
 /* Sets an error: before, the value (a string without quotes), after. */
-static int refuse(const char *before, const char *after, yajl_val j, struct err *e) {
+static int refuse(const char *before, const char *after, json j, struct err *e) {
     struct buf text;
     buf_init(&text, 0);
-    if (YAJL_IS_STRING(j)) buf_put_str(&text, YAJL_GET_STRING(j));
+    if (j->kind == JSON_STRING) buf_put_slice(&text, j->text);
     else put_shown(j, &text);
     struct slice s = buf_slice(&text);
     err_invalid(e, "%s%.*s%s", before, CQLT_QUOTE(s), after);
@@ -174,9 +172,9 @@ static int refuse(const char *before, const char *after, yajl_val j, struct err 
     return -1;
 }
 
-static int expected(const char *what, yajl_val j, struct err *e) {
+static int expected(const char *what, json j, struct err *e) {
     char before[160];
-    snprintf(before, sizeof before, "Expected %s, but got %s: ", what, kind_of(j));
+    snprintf(before, sizeof before, "Expected %s, but got %s: ", what, kinds[j->kind]);
     return refuse(before, "", j, e);
 }
 
@@ -212,10 +210,15 @@ static const char *const wanted[CQL_TYPES] = {
     [CQL_DURATION] = "a string representation of a duration",
 };
 
-static bool takes_number(const struct cql_type *t, yajl_val j) {
-    const char *n = YAJL_GET_NUMBER(j);
+static bool is_whole(json number) {
+    for (size_t i = 0; i < number->text.n; i++)
+        if (strchr(".eE", number->text.p[i])) return false;
+    return true;
+}
+
+static bool takes_number(const struct cql_type *t, json j) {
     int64_t v;
-    bool whole = !strpbrk(n, ".eE"), is_64 = whole && cqlt_parse_int64(slice_str(n), &v) == 0;
+    bool whole = is_whole(j), is_64 = whole && cqlt_parse_int64(j->text, &v) == 0;
     bool is_32 = is_64 && v == (int32_t)v;
     switch (t->id) {
     case CQL_FLOAT:
@@ -232,9 +235,9 @@ static bool takes_number(const struct cql_type *t, yajl_val j) {
     }
 }
 
-static int read_blob(yajl_val j, struct buf *out, struct err *e) {
-    if (!YAJL_IS_STRING(j)) return refuse("Value '", "' is not a valid blob representation: it is no string", j, e);
-    struct slice s = slice_str(YAJL_GET_STRING(j));
+static int read_blob(json j, struct buf *out, struct err *e) {
+    if (j->kind != JSON_STRING) return refuse("Value '", "' is not a valid blob representation: it is no string", j, e);
+    struct slice s = j->text;
     if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
         return err_invalid(
             e,
@@ -246,12 +249,12 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
 }
 
 /* Parses a number. Cassandra reads a decimal outside of a string as a double first. */
-static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int parse_number(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     const struct cql_type *real = cql_type_scalar(CQL_DOUBLE);
-    struct slice text = slice_str(YAJL_GET_NUMBER(j));
+    struct slice text = j->text;
     struct err ignored = {0};
     struct buf wire, rounded;
-    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE"))
+    if (t->id != CQL_DECIMAL || is_whole(j))
         return cqlt_family(t)->parse(t, text, now_us, out, e);
     buf_init(&wire, 64);
     buf_init(&rounded, 0);
@@ -265,20 +268,20 @@ static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, st
     return rc;
 }
 
-static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_scalar(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     struct err inner = {0};
     if (t->id == CQL_BLOB) return read_blob(j, out, e);
     if (!has_json(t)) return err_set(e, ERR_SERVER, "java.lang.UnsupportedOperationException");
-    bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = YAJL_IS_STRING(j);
-    struct slice text = string ? slice_str(YAJL_GET_STRING(j)) : (struct slice){0};
-    if (t->id == CQL_BOOLEAN && ((string && text.n == 0) || YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
-        buf_u8(out, YAJL_IS_TRUE(j) != 0);
+    bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = j->kind == JSON_STRING;
+    struct slice text = j->text;
+    if (t->id == CQL_BOOLEAN && ((string && text.n == 0) || j->kind == JSON_TRUE || j->kind == JSON_FALSE)) {
+        buf_u8(out, j->kind == JSON_TRUE);
         return 0;
     }
     if (string && !(t->id == CQL_VARINT && text.n == 0)) {
         if (cqlt_family(t)->parse(t, text, now_us, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
-    } else if (YAJL_IS_NUMBER(j) && takes_number(t, j)) {
+    } else if (j->kind == JSON_NUMBER && takes_number(t, j)) {
         if (parse_number(t, j, now_us, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
@@ -292,10 +295,10 @@ static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, str
     return expected(wanted[t->id], j, e);
 }
 
-static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e);
+static int read_json(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e);
 static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
 
-static int read_item(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_item(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     size_t at = out->n;
     buf_u32(out, 0);
     if (read_json(t, j, now_us, out, e) < 0) return -1;
@@ -315,18 +318,17 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int read_map_key(const struct cql_type *t, const char *key, int64_t now_us, struct buf *out, struct err *e) {
-    struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
-    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, &text, now_us, out, e);
+static int read_map_key(const struct cql_type *t, json key, int64_t now_us, struct buf *out, struct err *e) {
+    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, key, now_us, out, e);
     /* A key of a type that is made of others is JSON within the string. */
-    int rc = cql_value_from_json(t, slice_str(key), now_us, out, e);
+    int rc = cql_value_from_json(t, key->text, now_us, out, e);
     return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
 
 /* Reads a set or a map: sorts by the order of its type, and keeps the last of equal keys. */
-static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_sorted(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     bool map = t->id == CQL_MAP;
-    size_t n = map ? j->u.object.len : j->u.array.len, at = out->n;
+    size_t n = j->n, at = out->n;
     struct json_entry *all = calloc(n + 1, sizeof *all);
     int rc = all ? 0 : err_nomem(e);
     for (size_t i = 0; all && i < n; i++) {
@@ -334,12 +336,14 @@ static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, str
         buf_init(&all[i].key, 0);
         buf_init(&all[i].value, 0);
     }
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        yajl_val item = map ? j->u.object.values[i] : j->u.array.values[i];
-        if (YAJL_IS_NULL(item))
+    json item = j + 1;
+    for (size_t i = 0; rc == 0 && i < n; i++, item = cql_json_next(item)) {
+        json key = item;
+        if (map) item++;
+        if (item->kind == JSON_NULL)
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
         else
-            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], now_us, &all[i].key, e)
+            rc = map ? read_map_key(t->args[0], key, now_us, &all[i].key, e)
                      : read_json(t->args[0], item, now_us, &all[i].key, e);
         if (rc == 0 && map) rc = read_json(t->args[1], item, now_us, &all[i].value, e);
         if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
@@ -363,56 +367,59 @@ static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, str
     return rc;
 }
 
-static int read_list(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
-    buf_u32(out, (uint32_t)j->u.array.len);
-    for (size_t i = 0; i < j->u.array.len; i++) {
-        if (YAJL_IS_NULL(j->u.array.values[i])) return err_invalid(e, "Invalid null element in list");
-        if (read_item(t->args[0], j->u.array.values[i], now_us, out, e) < 0) return -1;
+static int read_list(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+    json item = j + 1;
+    buf_u32(out, j->n);
+    for (uint32_t i = 0; i < j->n; i++, item = cql_json_next(item)) {
+        if (item->kind == JSON_NULL) return err_invalid(e, "Invalid null element in list");
+        if (read_item(t->args[0], item, now_us, out, e) < 0) return -1;
     }
     return 0;
 }
 
-static int read_tuple(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_tuple(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     char before[80];
-    if (j->u.array.len != t->n_args) {
+    if (j->n != t->n_args) {
         snprintf(before, sizeof before,
-                 j->u.array.len > t->n_args ? "Tuple contains extra items (expected %u): "
+                 j->n > t->n_args ? "Tuple contains extra items (expected %u): "
                                             : "Tuple is missing items (expected %u): ",
                  t->n_args);
         return refuse(before, "", j, e);
     }
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        if (YAJL_IS_NULL(j->u.array.values[i]))
+    json item = j + 1;
+    for (uint32_t i = 0; i < t->n_args; i++, item = cql_json_next(item)) {
+        if (item->kind == JSON_NULL)
             cql_elem_put(value_null(), out);
-        else if (read_item(t->args[i], j->u.array.values[i], now_us, out, e) < 0)
+        else if (read_item(t->args[i], item, now_us, out, e) < 0)
             return -1;
     }
     return 0;
 }
 
 /* Names become lower case unless they are in quotes within the string. */
-static struct slice field_name(const char *key, struct buf *lower) {
-    size_t n = strlen(key);
-    if (n >= 2 && key[0] == '"' && key[n - 1] == '"') return slice_of(key + 1, n - 2);
-    buf_clear(lower, n + 1);
-    for (size_t i = 0; i < n; i++) buf_u8(lower, (uint8_t)(key[i] >= 'A' && key[i] <= 'Z' ? key[i] | 32 : key[i]));
+static struct slice field_name(struct slice key, struct buf *lower) {
+    if (key.n >= 2 && key.p[0] == '"' && key.p[key.n - 1] == '"') return slice_of(key.p + 1, key.n - 2);
+    buf_clear(lower, key.n + 1);
+    for (size_t i = 0; i < key.n; i++)
+        buf_u8(lower, (uint8_t)(key.p[i] >= 'A' && key.p[i] <= 'Z' ? key.p[i] | 32 : key.p[i]));
     return buf_slice(lower);
 }
 
-static int read_udt(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
-    yajl_val *fields = calloc(t->n_args + 1, sizeof *fields);
+static int read_udt(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+    json *fields = calloc(t->n_args + 1, sizeof *fields);
     struct buf lower;
     buf_init(&lower, 0);
     int rc = fields ? 0 : err_nomem(e);
-    for (size_t k = 0; rc == 0 && k < j->u.object.len; k++) {
-        struct slice name = field_name(j->u.object.keys[k], &lower);
+    json member = j + 1;
+    for (uint32_t k = 0; rc == 0 && k < j->n; k++, member = cql_json_next(member)) {
+        struct slice name = field_name(member++->text, &lower);
         uint32_t i = buf_failed(&lower) ? t->n_args : cql_type_field(t, name);
         if (i == t->n_args)
             rc = err_invalid(e, "Unknown field '%.*s' in value of user defined type %s", CQLT_QUOTE(name), t->name);
-        else fields[i] = j->u.object.values[k];
+        else fields[i] = member;
     }
     for (uint32_t i = 0; rc == 0 && i < t->n_args; i++) {
-        if (!fields[i] || YAJL_IS_NULL(fields[i])) cql_elem_put(value_null(), out);
+        if (!fields[i] || fields[i]->kind == JSON_NULL) cql_elem_put(value_null(), out);
         else rc = read_item(t->args[i], fields[i], now_us, out, e);
     }
     buf_fini(&lower);
@@ -420,18 +427,18 @@ static int read_udt(const struct cql_type *t, yajl_val j, int64_t now_us, struct
     return rc;
 }
 
-static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_vector(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     char before[96];
-    if (j->u.array.len != t->dimension) {
-        snprintf(before, sizeof before, "List had incorrect size: expected %u but given %zu; ", t->dimension,
-                 j->u.array.len);
+    if (j->n != t->dimension) {
+        snprintf(before, sizeof before, "List had incorrect size: expected %u but given %u; ", t->dimension, j->n);
         return refuse(before, "", j, e);
     }
-    for (uint32_t i = 0; i < t->dimension; i++) {
-        if (YAJL_IS_NULL(j->u.array.values[i])) return err_invalid(e, "Invalid null element in list");
+    json item = j + 1;
+    for (uint32_t i = 0; i < t->dimension; i++, item = cql_json_next(item)) {
+        if (item->kind == JSON_NULL) return err_invalid(e, "Invalid null element in list");
         struct buf element;
         buf_init(&element, out->limit);
-        int rc = read_json(t->args[0], j->u.array.values[i], now_us, &element, e);
+        int rc = read_json(t->args[0], item, now_us, &element, e);
         if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
         buf_fini(&element);
         if (rc < 0) return -1;
@@ -439,11 +446,11 @@ static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, str
     return 0;
 }
 
-static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_json(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
     if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, j, now_us, out, e);
-    if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), now_us, out, e);
+    if (j->kind == JSON_STRING) return read_in_string(t, j->text, now_us, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
-    if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
+    if (j->kind != (object ? JSON_OBJECT : JSON_ARRAY)) {
         const char *what = object               ? "a map"
                            : t->id == CQL_SET   ? "a list (representing a set)"
                            : t->id == CQL_TUPLE ? "a list representation of a tuple"
@@ -459,64 +466,33 @@ static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struc
     }
 }
 
-/* Takes the text before a sign that is outside of strings and brackets, without the space around
- * it. */
-static struct slice take_before(struct rd *r, const char *signs) {
-    const uint8_t *from = r->p;
-    bool quoted = false;
-    for (uint32_t depth = 0; rd_left(r) && (quoted || depth || !strchr(signs, *r->p)); r->p++) {
-        if (*r->p == '"') quoted = !quoted;
-        else if (quoted) r->p += *r->p == '\\';
-        else if (*r->p == '{' || *r->p == '[') depth++;
-        else if (*r->p == '}' || *r->p == ']') depth--;
-    }
-    const uint8_t *end = r->p;
-    while (from < end && memchr(" \t\n\r", *from, 4)) from++;
-    while (end > from && memchr(" \t\n\r", end[-1], 4)) end--;
-    return slice_of(from, (size_t)(end - from));
-}
-
-bool cql_json_member(struct rd *object, struct slice *name, struct slice *value) {
-    if (rd_left(object)) object->p++; /* the brace or the comma before it */
-    *name = take_before(object, ":}");
-    if (!name->n || !rd_left(object)) return false;
-    object->p++;
-    *value = take_before(object, ",}");
-    return true;
-}
-
-/* Parses a value that cql_json_check accepted. */
-static yajl_val parse_tree(struct slice value, struct err *e) {
-    char why[256] = "", *copy = malloc(value.n + 1);
-    if (!copy) return err_null(err_nomem(e));
-    memcpy(copy, value.p, value.n);
-    copy[value.n] = 0;
-    yajl_val j = yajl_tree_parse(copy, why, sizeof why);
-    free(copy);
-    if (!j) err_invalid(e, "%s", why);
-    return j;
-}
-
 /* Reads a collection that is JSON within a string. */
 static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    struct slice value;
+    struct json_tree tree;
     struct err inner = {0};
-    yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
-    if (!j && inner.no_memory) return err_nomem(e);
-    if (!j) return err_invalid(e, "Error decoding JSON string: %s", inner.text);
-    int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, now_us, out, e);
-    yajl_tree_free(j);
+    int rc = cql_json_parse(text, &tree, &inner);
+    json j = tree.values;
+    if (rc < 0)
+        rc = inner.no_memory ? err_nomem(e) : err_invalid(e, "Error decoding JSON string: %s", inner.text);
+    else if (j->kind == JSON_STRING || j->kind == JSON_NULL)
+        rc = expected("a JSON value", j, e);
+    else
+        rc = read_json(t, j, now_us, out, e);
+    cql_json_fini(&tree);
     return rc;
 }
 
-int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now_us, struct buf *out, struct err *e) {
-    struct slice value;
+int cql_value_from_json(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    struct json_tree tree;
     struct err inner = {0};
-    yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
-    if (!j && inner.no_memory) return err_nomem(e);
-    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
-    int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, now_us, out, e);
-    yajl_tree_free(j);
+    int rc = cql_json_parse(text, &tree, &inner);
+    if (rc < 0)
+        rc = inner.no_memory
+                 ? err_nomem(e)
+                 : err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(text), inner.text);
+    else
+        rc = tree.values->kind == JSON_NULL ? 1 : read_json(t, tree.values, now_us, out, e);
+    cql_json_fini(&tree);
     if (rc == 0 && buf_failed(out)) return err_nomem(e);
     return rc;
 }

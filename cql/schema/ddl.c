@@ -63,7 +63,7 @@ struct option_list *option_list_new(struct compile *c) {
 }
 
 static int option_add(struct option_list *l, const char *name, const char *value) {
-    if (!name || !value) return err_nomem(l->err);
+    if (!name || !value) return -1;
     if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
     l->items[l->n++] = (struct schema_option){name, value};
     return 0;
@@ -71,7 +71,8 @@ static int option_add(struct option_list *l, const char *name, const char *value
 
 static const char *literal_text(struct compile *c, const struct ast_prop_value *v) {
     struct slice s = arena_dup(c->arena, v->text.p ? v->text : slice_str(""));
-    if (!s.p) err_nomem(c->err);
+    if (!s.p) return err_null(err_nomem(c->err));
+    if (memchr(s.p, 0, s.n)) return err_null(err_invalid(c->err, "A property must not hold the character 0"));
     return (const char *)s.p;
 }
 

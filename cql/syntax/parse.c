@@ -60,8 +60,10 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
 /* The grammar begins with a statement: it reads the shortest one that ends with a type. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) {
     struct err why = {0};
-    const char *around = arena_printf(a, "ALTER TYPE t ADD f %.*s", SLICE_FMT(text));
-    const struct ast_stmt *s = around ? cql_parse(a, slice_str(around), &why) : NULL;
+    static const char before[] = "ALTER TYPE t ADD f ";
+    char *around = arena_alloc(a, sizeof before + text.n);
+    if (around) mempcpy(mempcpy(around, before, sizeof before - 1), text.p, text.n);
+    const struct ast_stmt *s = around ? cql_parse(a, slice_of(around, sizeof before - 1 + text.n), &why) : NULL;
     if (s && s->kind == STMT_ALTER_TYPE && s->other->alter_type.op == ALTER_TYPE_ADD) return s->other->alter_type.type;
     if (!around || why.no_memory) err_nomem(e);
     else err_invalid(e, "'%.*s' is not a type", SLICE_FMT(text));

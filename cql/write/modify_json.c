@@ -24,8 +24,9 @@ static int check_object(struct cql_run *r, struct slice text, struct slice *obje
     return not_a_map(r, text, why);
 }
 
-/* A member's name: "Name" in quotes of its own keeps its capitals, else is lower-cased. */
-static const char *column_name(struct cql_run *r, struct slice json) {
+/* A member's name: "Name" in quotes of its own keeps its capitals, else is lower-cased. The name of
+ * a column has no NUL byte. */
+static const char *column_name(struct cql_run *r, struct slice json, bool *may_exist) {
     struct buf b;
     buf_init(&b, json.n + 1);
     char *name = NULL;
@@ -37,6 +38,7 @@ static const char *column_name(struct cql_run *r, struct slice json) {
     bool quoted = s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
     if (quoted) s = slice_of(s.p + 1, s.n - 2);
     name = (char *)arena_dup(r->arena, s).p;
+    *may_exist = !memchr(s.p, 0, s.n);
     buf_fini(&b);
     if (!name) return err_null(err_nomem(r->err));
     for (char *c = name; !quoted && *c; c++)
@@ -73,9 +75,10 @@ static int decode(struct cql_run *r, const struct modify_plan *p, struct slice o
     struct rd rest = rd_of(object);
     struct slice key, json;
     while (cql_json_member(&rest, &key, &json)) {
-        const char *name = column_name(r, key);
+        bool may_exist;
+        const char *name = column_name(r, key, &may_exist);
         if (!name) return -1;
-        const struct schema_column *col = schema_column_find(p->table, name);
+        const struct schema_column *col = may_exist ? schema_column_find(p->table, name) : NULL;
         if (col) members[col->ordinal] = json;
         else if (!unknown) unknown = name;
     }

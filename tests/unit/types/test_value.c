@@ -223,6 +223,91 @@ static void test_a_vector_writes_lengths_before_elements_of_no_promised_width(vo
     arena_fini(&a);
 }
 
+/* A NUL byte is part of the text, and no type but text and ascii has texts with one. */
+static void test_a_nul_byte_does_not_end_a_text(void **state) {
+    (void)state;
+    static const struct {
+        enum cql_type_id type;
+        const char *text;
+    } rows[] = {{CQL_BIGINT, "5"},          {CQL_INT, "5"},
+                {CQL_SMALLINT, "5"},        {CQL_TINYINT, "5"},
+                {CQL_VARINT, "5"},          {CQL_DECIMAL, "5"},
+                {CQL_DOUBLE, "5"},          {CQL_FLOAT, "5"},
+                {CQL_BOOLEAN, "true"},      {CQL_UUID, "00000000-0000-0000-0000-000000000000"},
+                {CQL_INET, "1.2.3.4"},      {CQL_TIMEUUID, "00000000-0000-1000-8000-000000000000"},
+                {CQL_INET, "::1"},          {CQL_TIMESTAMP, "2024-01-01"},
+                {CQL_DATE, "2024-01-01"},   {CQL_TIMESTAMP, "2024-01-01 10:00:00 UTC"},
+                {CQL_TIME, "10:00:00"},     {CQL_TIMESTAMP, "now"},
+                {CQL_DURATION, "1mo2d"},    {CQL_BLOB, "0x00"},
+                {CQL_TEXT, "ab"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct cql_type *t = cql_type_scalar(rows[i].type);
+        const char *text = rows[i].text;
+        for (int nul = 0; nul < 2; nul++) {
+            bool taken = !nul || rows[i].type == CQL_TEXT;
+            char json[80], literal[80];
+            size_t n = (size_t)snprintf(literal, sizeof literal, "%s%cz", text, 0) - 2 + (nul ? 2 : 0);
+            snprintf(json, sizeof json, nul ? "\"%s\\u0000z\"" : "\"%s\"", text);
+            struct err e = {0};
+            struct buf wire;
+            buf_init(&wire, 0);
+            assert_int_equal(cql_value_from_json(t, slice_str(json), 0, &wire, &e), taken ? 0 : -1);
+            buf_clear(&wire, 0);
+            err_clear(&e);
+            /* Only a quoted literal may hold a NUL byte. */
+            bool quoted = cql_literal_fits(t, LIT_STRING);
+            int rc = quoted ? cql_literal_parse(t, LIT_STRING, slice_of(literal, n), "v", 0, &wire, &e) : 0;
+            assert_int_equal(rc, taken || !quoted ? 0 : -1);
+            if (nul && taken) assert_true(slice_eq(buf_slice(&wire), slice_of("ab\0z", 4)));
+            buf_fini(&wire);
+        }
+    }
+}
+
+static void test_keys_of_a_map_in_json_differ_after_a_nul_byte(void **state) {
+    (void)state;
+    struct arena a;
+    struct err e = {0};
+    struct buf wire;
+    struct cql_elems it;
+    arena_init(&a, 4096, 1 << 20);
+    buf_init(&wire, 0);
+    const struct cql_type *t = cql_type_parse(&a, slice_str("map<text, int>"), NULL, NULL, NULL, &e);
+    assert_non_null(t);
+    assert_int_equal(cql_value_from_json(t, slice_str("{\"x\\u0000a\": 1, \"x\\u0000b\": 2}"), 0, &wire, &e), 0);
+    assert_int_equal(cql_elems_open(t, buf_slice(&wire), &it), 0);
+    assert_int_equal(it.left, 4);
+    buf_fini(&wire);
+    arena_fini(&a);
+}
+
+/* Half of a surrogate pair has no form in UTF-8; Java writes a question mark. */
+static void test_escape_sequences_of_json(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"\\u00e9\\u20AC\\ud83d\\ude00", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"},
+        {"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u007F", "\"\\/\b\f\n\r\t\x7F"},
+        {"\\ude00x", "?x"},
+        {"\\ud83dx", "?x"},
+        {"\\ud83d", "?"},
+        {"\\ud83d\\n\\ude00", "?\n?"},
+        {"\\ud83d\\u0041", "?A"},
+        {"\\ud83d\\ud83d\\ude00", "?\xF0\x9F\x98\x80"},
+        {"\\uFFFF\\udbff\\udfff", "\xEF\xBF\xBF\xF4\x8F\xBF\xBF"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = {0};
+        struct buf json, wire;
+        buf_init(&json, 0);
+        buf_init(&wire, 0);
+        buf_printf(&json, "\"%s\"", rows[i][0]);
+        assert_int_equal(cql_value_from_json(cql_type_scalar(CQL_TEXT), buf_slice(&json), 0, &wire, &e), 0);
+        assert_true(slice_is(buf_slice(&wire), rows[i][1]));
+        buf_fini(&json);
+        buf_fini(&wire);
+    }
+}
+
 static void test_type_names_round_trip(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -288,7 +373,9 @@ int main(void) {
                                        cmocka_unit_test(test_a_sequence_is_checked_wherever_it_stands_in_a_text),
                                        cmocka_unit_test(
                                            test_a_vector_writes_lengths_before_elements_of_no_promised_width),
-                                       cmocka_unit_test(test_type_names_round_trip),
+                                       cmocka_unit_test(test_a_nul_byte_does_not_end_a_text),
+        cmocka_unit_test(test_keys_of_a_map_in_json_differ_after_a_nul_byte),
+        cmocka_unit_test(test_escape_sequences_of_json), cmocka_unit_test(test_type_names_round_trip),
                                        cmocka_unit_test(test_size_of_numbers_follows_the_model),
                                        cmocka_unit_test(test_token_equals_the_partitioner)};
     return cmocka_run_group_tests(tests, NULL, NULL);
