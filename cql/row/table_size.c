@@ -8,7 +8,9 @@
 #include "cql/row/row_view.h"
 #include "metering/size/size.h"
 
-enum { CHUNK = 4096, PART_ROWS = 512, PART_BYTES = 1 << 20 };
+/* SCAN_ROWS: a scan that has counted so many ends with the bucket, because it keeps what is deleted meanwhile.
+ * LISTS: tables are listed by the last digits of their object, so that finding one does not grow with their number. */
+enum { CHUNK = 4096, PART_ROWS = 512, PART_BYTES = 1 << 20, SCAN_ROWS = 65536, LISTS = 1024 };
 
 /* One table. */
 struct entry {
@@ -27,8 +29,8 @@ struct entry {
 struct table_sizes {
     struct eng *eng;
     struct op_cost rules;
-    pthread_mutex_t lock;     /* of the list */
-    struct entry *entries;
+    pthread_mutex_t lock;     /* of the lists */
+    struct entry *entries[LISTS];
     pthread_mutex_t ttl_lock; /* of what follows */
     struct catalog *catalog;  /* NULL: TTL deletes are not reported */
     schema_ttl_delete_fn ttl_delete;
@@ -46,7 +48,8 @@ struct count {
     struct arena arena, values; /* of the layout; of the view */
     struct row_view view;
     struct row_sizer sizer;
-    struct size_sum rows, statics;
+    struct size_sum rows, statics; /* since the last put_sum */
+    uint64_t scanned;              /* rows before */
 };
 
 static int count_init(struct count *c, const struct table_sizes *s, const struct schema_table *t, struct err *e) {
@@ -79,25 +82,51 @@ static int add_row(struct count *c, const struct eng_row *row, struct err *e) {
     return 0;
 }
 
-/* The caller may give up after each part, also among rows of which only deletions remain. */
-static int add_items(struct count *c, struct eng_scan *scan, const struct virtual_patience *patience, struct err *e) {
+/* The bucket at position i in the order of tokens. */
+static uint16_t bucket_at(uint32_t i) { return (uint16_t)(i ^ ENG_BUCKETS / 2); }
+
+/* Everything that was counted since the last call is in the bucket at position i. */
+static void put_sum(struct count *c, struct entry *x, uint32_t i) {
+    x->sums[bucket_at(i)] =
+        (struct table_size){.rows = c->rows.rows,
+                            .static_rows = c->statics.rows,
+                            .bytes = size_storage_bytes(c->s->rules.size_model, &c->rows) + c->statics.bytes};
+    x->counted[bucket_at(i)] = true;
+    c->scanned += c->rows.rows;
+    c->rows = c->statics = (struct size_sum){0};
+}
+
+/* Puts the buckets from *at on, before position end, as the scan leaves them. It stops between two buckets after
+ * SCAN_ROWS rows. The caller may give up after each part, also among rows of which only deletions remain. */
+static int add_items(struct count *c, struct entry *x, uint32_t *at, uint32_t end, struct eng_scan *scan,
+                     const struct virtual_patience *patience, struct err *e) {
     struct eng_item item;
     int rc;
     for (;;) {
         eng_scan_allow(scan, PART_ROWS, PART_BYTES);
-        while ((rc = eng_scan_next(scan, &item, e)) == 1)
+        while ((rc = eng_scan_next(scan, &item, e)) == 1) {
+            if (item.kind == ENG_ITEM_PARTITION) {
+                uint32_t to = (uint32_t)((uint64_t)item.part.token >> 56) ^ ENG_BUCKETS / 2;
+                for (; *at < to; ++*at) put_sum(c, x, *at);
+                if (c->scanned >= SCAN_ROWS) return 0;
+            }
             if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, item.row, e)) return -1;
-        if (rc != ENG_PAUSED) return rc;
+        }
+        if (rc == 0) break;
+        if (rc != ENG_PAUSED) return -1;
         if (patience->ask && patience->ask(patience->arg)) return -1;
     }
+    for (; *at < end; ++*at) put_sum(c, x, *at);
+    return 0;
 }
 
-/* Everything that is stored: nothing has expired yet. */
-static int count_bucket(const struct table_sizes *s, const struct schema_table *t, uint16_t bucket,
-                        const struct virtual_patience *patience, struct table_size *out, struct err *e) {
+/* Counts the buckets from position *at to end in one scan, or some of them: an empty table costs one scan. *at is then
+ * the first position that was not counted. Everything that is stored counts: nothing has expired yet. */
+static int count_buckets(const struct table_sizes *s, struct entry *x, const struct schema_table *t, uint32_t *at,
+                         uint32_t end, const struct virtual_patience *patience, struct err *e) {
     struct eng_scan_spec spec = {.table = t->storage,
-                                 .token_from = eng_bucket_from(bucket),
-                                 .token_to = eng_bucket_to(bucket),
+                                 .token_from = eng_bucket_from(bucket_at(*at)),
+                                 .token_to = eng_bucket_to(bucket_at(end - 1)),
                                  .statics = true,
                                  .rows = true,
                                  .deletions = schema_has_client_timestamps(t),
@@ -105,22 +134,21 @@ static int count_bucket(const struct table_sizes *s, const struct schema_table *
     struct count c;
     int rc = count_init(&c, s, t, e);
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
-    if (scan) rc = add_items(&c, scan, patience, e);
+    if (scan) rc = add_items(&c, x, at, end, scan, patience, e);
     if (scan) eng_scan_close(scan);
-    *out = (struct table_size){.rows = c.rows.rows,
-                               .static_rows = c.statics.rows,
-                               .bytes = size_storage_bytes(s->rules.size_model, &c.rows) + c.statics.bytes};
     count_fini(&c);
     return scan ? rc : -1;
 }
 
 static int refresh(struct table_sizes *s, struct entry *x, const struct schema_table *t,
                    const struct virtual_patience *patience, struct err *e) {
-    for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
-        bool changed = eng_changed_take(s->eng, t->storage, (uint16_t)i);
-        if (x->counted[i] && !changed) continue;
-        x->counted[i] = !count_bucket(s, t, (uint16_t)i, patience, &x->sums[i], e);
-        if (!x->counted[i]) return -1;
+    for (uint32_t i = 0; i < ENG_BUCKETS; i++)
+        if (eng_changed_take(s->eng, t->storage, bucket_at(i))) x->counted[bucket_at(i)] = false;
+    for (uint32_t i = 0; i < ENG_BUCKETS;) {
+        uint32_t end = i;
+        while (end < ENG_BUCKETS && !x->counted[bucket_at(end)]) end++;
+        if (end == i) i++;
+        else if (count_buckets(s, x, t, &i, end, patience, e)) return -1;
     }
     return 0;
 }
@@ -135,10 +163,10 @@ static void entry_free(struct entry *x) {
 /* The table's entry, locked. NULL: no memory. */
 static struct entry *take_entry(struct table_sizes *s, const struct schema *schema, const struct schema_table *t) {
     pthread_mutex_lock(&s->lock);
-    struct entry *x = s->entries;
+    struct entry **list = &s->entries[t->object % LISTS], *x = *list;
     while (x && x->object != t->object) x = x->next;
     if (!x) {
-        for (struct entry **at = &s->entries; *at;) { /* forget tables that are gone */
+        for (struct entry **at = list; *at;) { /* forget tables that are gone */
             struct entry *old = *at;
             const struct schema_table *now = schema_table_any(schema, old->keyspace, old->name);
             if (old->users || (now && now->object == old->object)) {
@@ -154,8 +182,8 @@ static struct entry *take_entry(struct table_sizes *s, const struct schema *sche
             snprintf(x->keyspace, sizeof(x->keyspace), "%s", t->keyspace->name);
             snprintf(x->name, sizeof(x->name), "%s", t->name);
             pthread_mutex_init(&x->lock, NULL);
-            x->next = s->entries;
-            s->entries = x;
+            x->next = *list;
+            *list = x;
         }
     }
     if (x) x->users++;
@@ -200,7 +228,7 @@ int64_t table_billable_last(struct table_sizes *s, const struct schema_table *t,
     int64_t at_us = 0;
     *bytes = 0;
     pthread_mutex_lock(&s->lock);
-    for (const struct entry *x = s->entries; x; x = x->next) {
+    for (const struct entry *x = s->entries[t->object % LISTS]; x; x = x->next) {
         if (x->object != t->object) continue;
         at_us = x->last_us;
         *bytes = x->last_bytes;
@@ -287,11 +315,8 @@ struct table_sizes *table_sizes_new(struct eng *eng, const struct op_cost *rules
 
 void table_sizes_free(struct table_sizes *s) {
     if (!s) return;
-    while (s->entries) {
-        struct entry *x = s->entries;
-        s->entries = x->next;
-        entry_free(x);
-    }
+    for (uint32_t i = 0; i < LISTS; i++)
+        for (struct entry *x; (x = s->entries[i]); entry_free(x)) s->entries[i] = x->next;
     pthread_mutex_destroy(&s->ttl_lock);
     pthread_mutex_destroy(&s->lock);
     free(s);

@@ -23,7 +23,7 @@ void table_sizes_free(struct table_sizes *s);
 void table_sizes_watch(struct table_sizes *s, struct catalog *c, schema_ttl_delete_fn fn, void *arg);
 void table_sizes_unwatch(struct table_sizes *s);
 
-/* schema: the current one; tables that are not in it any more are forgotten. */
+/* schema: the current one; some tables that are not in it any more are forgotten. */
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
                          int64_t now_us, const struct virtual_patience *patience, struct table_size *out,
                          struct err *e) MUST_CHECK;

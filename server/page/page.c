@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct asset {
     const char *path, *type;
@@ -16,7 +18,8 @@ struct asset {
 /* ---- jobs ---- */
 
 enum job_kind { JOB_LOGIN, JOB_ROWS, JOB_QUERY, JOB_EXPLAIN };
-enum { QUEUES = 2 }; /* statements of users; all else */
+/* QUEUE_COUNT: counts of storage, which read whole tables, at a lower priority; no other request waits for them */
+enum { QUEUE_STATEMENTS, QUEUE_REST, QUEUE_COUNT, QUEUES, COUNT_NICE = 10 };
 
 struct job {
     STAILQ_ENTRY(job) entry;
@@ -142,6 +145,7 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
 static void *run_queue(void *arg) {
     struct job_queue *l = arg;
     struct page *p = l->page;
+    if (l == &p->queues[QUEUE_COUNT]) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), COUNT_NICE);
     pthread_mutex_lock(&p->lock);
     while (!p->stopping || l->n) {
         struct job *j = STAILQ_FIRST(&l->jobs);
@@ -174,7 +178,10 @@ struct caller {
 };
 
 static void hold(struct page *p, const struct caller *caller, enum job_kind kind, struct http_answer *a) {
-    struct job_queue *l = &p->queues[kind == JOB_QUERY || kind == JOB_EXPLAIN ? 0 : 1];
+    bool counts = kind == JOB_ROWS && !strcmp(http_argument(caller->q, "of"), "storage");
+    struct job_queue *l = &p->queues[counts                                  ? QUEUE_COUNT
+                                     : kind == JOB_QUERY || kind == JOB_EXPLAIN ? QUEUE_STATEMENTS
+                                                                                : QUEUE_REST];
     const char *rows = http_argument(caller->q, "rows"), *consistency = http_argument(caller->q, "consistency");
     struct job *j = calloc(1, sizeof(*j));
     if (!j) {

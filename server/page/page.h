@@ -2,9 +2,9 @@
  * pictures (view.h), its login (session.h) and its statements (statement.h).
  *
  * Life of a request: page_answer finds its row in the table of addresses. Quick requests are
- * answered on the port's thread. Statements, reads of system tables and logins go to one of two threads, so
- * that /health and /ready are answered beside a slow SELECT; each thread has a queue of PAGE_QUEUE
- * requests, and a further request is answered 503.
+ * answered on the port's thread. Three threads take the others: statements; reads of system tables and logins; counts
+ * of storage. So /health and /ready are answered beside a slow SELECT, and a login beside a count. Each thread has a
+ * queue of PAGE_QUEUE requests, and a further request is answered 503.
  *
  * Security: the listener has refused requests of foreign web pages (server/http/origin.h). A POST
  * also needs the header X-Tally, which a foreign page cannot send without asking. Each answer

@@ -457,6 +457,16 @@ def test_statements_of_the_page_are_outside_the_limits(tmp_path):
     s.stop()
 
 
+def test_no_other_request_waits_for_a_count_of_storage(many):
+    """Counts have a queue of their own: while it is full, other system tables are read."""
+    with concurrent.futures.ThreadPoolExecutor(24) as threads:
+        counts = [threads.submit(ask, many, "GET", "/api/rows?of=storage") for _ in range(24)]
+        assert [ask(many, "GET", "/api/rows?of=limits")[0] for _ in range(20)] == [200] * 20
+    assert {c.result()[0] for c in counts} <= {200, 503}
+    status, _, answer = ask(many, "GET", "/api/rows?of=storage")
+    assert status == 200 and len(answer["rows"]) == 121
+
+
 def test_with_roles_the_page_asks_for_a_login(tmp_path, browser):
     s = Server(tmp_path, "--admin-port", str(free_port()), "--mode", "cassandra", "--auth", "password").start()
     with s.cluster(auth_provider=plain("cassandra", "cassandra")) as cluster:

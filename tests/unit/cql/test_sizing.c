@@ -170,9 +170,42 @@ static void test_counting_a_table_grows_with_what_has_changed(void **state) {
     assert_in_range(again_of_four, again + 1, RATIO * again);
 }
 
+/* The steps that the first count of so many empty tables takes; each has one scan and not one for each bucket. */
+static uint64_t count_empty(uint32_t n) {
+    struct harness h;
+    char text[64];
+    open_table(&h);
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(text, sizeof(text), "CREATE TABLE e%u (p int PRIMARY KEY)", i);
+        run_ok(&h, text);
+    }
+    const struct schema *schema = catalog_schema(h.catalog);
+    uint64_t begin = steps_so_far(), n_tables = 0;
+    struct schema_table_cursor c = schema_tables_begin(&schema_space_find(schema, "k")->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&c)); n_tables++) {
+        struct table_size size;
+        assert_int_equal(cql_table_billable_bytes(h.db, schema, t, &(struct virtual_patience){0}, &size, &h.err), 0);
+        assert_int_equal(size.bytes, 0);
+    }
+    uint64_t steps = steps_so_far() - begin;
+    assert_int_equal(n_tables, n + 1);
+    schema_unref(schema);
+    harness_close(&h);
+    return steps;
+}
+
+static void test_counting_tables_grows_with_their_number(void **state) {
+    enum { FEW = 500, STEPS_OF_A_TABLE = 20000 };
+    (void)state;
+    uint64_t few = count_empty(FEW), four = count_empty(4 * FEW);
+    assert_in_range(four, 0, 5 * few);
+    assert_in_range(few, 0, (uint64_t)FEW * STEPS_OF_A_TABLE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizing_a_deletion_grows_with_its_rows),
                                        cmocka_unit_test(test_deadline_ends_the_sizing_of_a_deletion),
+                                       cmocka_unit_test(test_counting_tables_grows_with_their_number),
                                        cmocka_unit_test(test_counting_a_table_grows_with_what_has_changed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
