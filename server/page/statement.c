@@ -16,6 +16,8 @@ struct json_rows {
     struct err *err;
     const struct result_meta *meta;
     struct buf *columns, *rows;
+    struct clock *clock;
+    int64_t until_us; /* machine time: the statement's deadline */
 };
 
 static int begin_rows(struct row_sink *s, const struct result_meta *meta) {
@@ -36,26 +38,39 @@ static int begin_rows(struct row_sink *s, const struct result_meta *meta) {
     return buf_failed(r->columns) ? err_nomem(r->err) : 0;
 }
 
+/* Puts a value as a text. The bounds hold within a row: a text has a quarter of its value's bytes at least (a list of
+ * short numbers), so a value that is too large is refused before it is printed. */
+static int put_value(struct json_rows *r, const struct cql_type *type, struct value v) {
+    struct buf text;
+    if (value_is_null(v)) {
+        buf_put_str(r->rows, "null");
+        return 0;
+    }
+    buf_init(&text, STATEMENT_ANSWER);
+    bool fits = value_slice(v).n / 4 <= STATEMENT_ANSWER;
+    if (fits) cql_value_text(type, value_slice(v), &text);
+    fits = fits && !text.over;
+    if (fits) buf_json_str(r->rows, buf_slice(&text));
+    bool failed = fits && buf_failed(&text);
+    buf_fini(&text);
+    if (failed) return err_nomem(r->err);
+    if (!fits || r->rows->n > STATEMENT_ANSWER)
+        return err_set(r->err, ERR_INVALID, "A page of these rows is larger than %u MiB: ask for fewer rows at once",
+                       STATEMENT_ANSWER >> 20);
+    if (clock_machine_us(r->clock) <= r->until_us) return 0;
+    return err_set(r->err, ERR_READ_TIMEOUT, "The page of rows was not printed in time");
+}
+
 static int take_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
     struct json_rows *r = (struct json_rows *)s;
     for (uint32_t k = 0; k < n; k++) {
         json_item(r->rows);
         buf_put_str(r->rows, "[");
         for (uint32_t i = 0; i < r->meta->n; i++) {
-            struct value v = rows[k][i];
-            struct buf text;
-            buf_init(&text, 0);
-            if (!value_is_null(v)) cql_value_text(r->meta->columns[i].type, value_slice(v), &text);
             json_item(r->rows);
-            if (value_is_null(v)) buf_put_str(r->rows, "null");
-            else buf_json_str(r->rows, buf_slice(&text));
-            buf_fini(&text);
+            if (put_value(r, r->meta->columns[i].type, rows[k][i])) return -1;
         }
         buf_put_str(r->rows, "]");
-        if (r->rows->n > STATEMENT_ANSWER)
-            return err_set(r->err, ERR_INVALID,
-                           "A page of these rows is larger than %u MiB: ask for fewer rows at once",
-                           STATEMENT_ANSWER >> 20);
     }
     return buf_failed(r->rows) ? err_nomem(r->err) : 0;
 }
@@ -148,6 +163,7 @@ static void run_pages(const struct statement_options *o, const struct statement 
                       struct arena *arena, struct json_rows *rows, struct buf *out, struct err *e) {
     struct explanation explained = {0};
     const int64_t until_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000);
+    rows->until_us = until_us;
     uint32_t page_size = s->runs ? STATEMENT_ROWS : STATEMENT_PRICED_ROWS;
     if (s->rows && s->rows < page_size) page_size = s->rows;
     for (;;) {
@@ -161,7 +177,8 @@ static void run_pages(const struct statement_options *o, const struct statement 
                                    .serial_consistency = CL_LOCAL_SERIAL,
                                    .page_size = (int32_t)page_size,
                                    .paging_state = state->n ? buf_slice(state) : (struct slice){0}}}};
-        bool done = !cql_execute(&x, e), late = !done && (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT);
+        bool done = !cql_execute(&x, e);
+        bool late = !done && (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT);
         bool last = !done || s->runs || !x.run.answer.result.paging_state.p;
         if (late) err_clear(e);
         if (late && !explained.pages)
@@ -191,7 +208,7 @@ int page_statement_run(const struct statement_options *o, const struct statement
     buf_init(&state, 0);
     struct json_rows rows = {.sink = {.begin = begin_rows, .rows = take_rows, .restart = restart_rows,
                                       .bytes = bytes_of_rows},
-                             .err = e, .columns = &columns, .rows = &lines};
+                             .err = e, .columns = &columns, .rows = &lines, .clock = o->clock};
     if (s->state && page_statement_state(s->state, STATE_MAX, &state)) err_invalid(e, "The paging state is none");
     else run_pages(o, s, &state, &arena, &rows, out, e);
     buf_fini(&columns);

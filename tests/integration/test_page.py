@@ -467,6 +467,44 @@ def test_no_other_request_waits_for_a_count_of_storage(many):
     assert status == 200 and len(answer["rows"]) == 121
 
 
+def test_rows_of_system_tables_say_where_they_end(many):
+    every = ask(many, "GET", "/api/rows?of=columns")[2]
+    assert len(every["rows"]) > 242 and every["next"] is None
+    pages, state = [], None
+    while True:
+        page = ask(many, "GET", "/api/rows?of=columns&rows=100" + (f"&next={state}" if state else ""))[2]
+        pages += page["rows"]
+        state = page["next"]
+        assert len(page["rows"]) == 100 or state is None
+        if state is None:
+            break
+    assert pages == every["rows"]
+
+
+def test_the_bound_of_an_answer_holds_within_a_row(tmp_path):
+    mib = 1 << 20
+    s = Server(tmp_path, "--admin-port", str(free_port()), "--mode", "cassandra").start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE k.t (k int PRIMARY KEY, a text, b text, c text, d text, e text, l list<int>, x blob)")
+        session.execute("INSERT INTO k.t (k, a, b, c, d, e, x) VALUES (1, %s, %s, %s, %s, %s, %s)", (*["y" * mib] * 5, b"z" * 3 * mib))
+        session.execute(session.prepare("INSERT INTO k.t (k, l) VALUES (2, ?)"), ([1] * 60000,))
+    assert len(post(s, "/api/query", "SELECT a, b, c FROM k.t WHERE k = 1")[2]["rows"][0]) == 3
+    assert len(post(s, "/api/query", "SELECT l FROM k.t WHERE k = 2")[2]["rows"][0][0]) == 3 * 60000
+    for columns in ("a, b, c, d, e", "x"):  # the text of a blob is twice as long
+        status, _, answer = post(s, "/api/query", f"SELECT {columns} FROM k.t WHERE k = 1")
+        assert status == 400 and "larger than 4 MiB" in answer["error"]
+    s.stop()
+
+
+@pytest.mark.parametrize("path", ["/api/query", "/api/explain"])
+def test_a_statement_that_is_not_utf8_is_refused(server, path):
+    status, _, answer = post(server, path, b'SELECT id AS "\xff" FROM shop.orders')
+    assert (status, answer) == (400, {"error": "Cannot decode string as UTF8"})
+    assert post(server, path, 'SELECT id AS "é" FROM shop.orders'.encode())[0] == 200
+
+
 def test_with_roles_the_page_asks_for_a_login(tmp_path, browser):
     s = Server(tmp_path, "--admin-port", str(free_port()), "--mode", "cassandra", "--auth", "password").start()
     with s.cluster(auth_provider=plain("cassandra", "cassandra")) as cluster:

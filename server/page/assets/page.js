@@ -555,7 +555,13 @@ function migrationPage() {
       out.replaceChildren(h("p", {}, "This report is kept by a server that starts with ", h("code", {}, "--compatibility report"), ": it runs what Amazon Keyspaces would refuse, and notes each use here."));
       return;
     }
-    const a = await get("/api/rows", {of: "compatibility"}), at = name => a.columns.findIndex(c => c.name === name);
+    const a = await get("/api/rows", {of: "compatibility"});
+    for (let next = a.next; next && a.rows.length < 10000;) { // an answer has 1,000 rows at most
+      const page = await get("/api/rows", {of: "compatibility", next});
+      a.rows.push(...page.rows);
+      next = page.next;
+    }
+    const at = name => a.columns.findIndex(c => c.name === name);
     out.replaceChildren(a.rows.length ? tableOf("Uses of what Amazon Keyspaces would refuse", [{text: "Statement"}, {text: "Table"}, {text: "What it says"}, {text: "Instead"}, {text: "Uses", n: true}, {text: "Last", n: true}],
       a.rows.map(r => [h("code", {}, r[at("statement")] || "other statements"), r[at("table_name")] ? `${r[at("keyspace_name")]}.${r[at("table_name")]}` : "", r[at("words")] ?? "", r[at("instead")] ?? "", r[at("uses")], r[at("last_seen")]]))
       : h("p", {class: "quiet"}, "Nothing so far: every statement would run on Amazon Keyspaces."));
