@@ -419,6 +419,9 @@ int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
  * left, the optimisations that deletions switch off work again. The engine's thread does the same
  * at its pace. Blocking, long. */
 int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
+/* One round of the engine's thread: each table that is due has a turn of a bounded number of rows.
+ * Returns 1 if some table's pass continues in the next round. */
+int eng_reclaim_due(struct eng *eng, struct err *e) MUST_CHECK;
 /* The same where reads have passed many rows that a deletion covers: what it does in its next
  * round. */
 int eng_reclaim_passed(struct eng *eng, struct err *e) MUST_CHECK;
@@ -451,9 +454,11 @@ int eng_batch_record(struct eng_batch *b, uint32_t table, const struct eng_recor
 /* ---- the history of a table: point-in-time recovery (docs/restore.md) ---- */
 
 /* Begins the history of a table: its id is a storage id that nothing else has. copy: the table may
- * hold rows already. Restorable from eng_history_since on when it returns. Blocking; long when rows
- * are copied, while the table is written to. */
-int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) MUST_CHECK;
+ * hold rows already. after_us: the history begins no earlier, even if the clock is behind it.
+ * Restorable from eng_history_since on when it returns. Blocking; long when rows are copied, while
+ * the table is written to. */
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, int64_t after_us,
+                      struct err *e) MUST_CHECK;
 /* Continues a table's history after the engine was opened, before any write. table 0: the table is
  * gone, but its history is kept. */
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) MUST_CHECK;
@@ -468,6 +473,10 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
 /* The earliest moment that can be restored, in microseconds; INT64_MAX: there is no such
  * history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history);
+/* The moment of a change of the table beside its rows, such as one of its definition: now, but not
+ * before an earlier commit, an earlier result, or at_least_us. Later commits have no earlier moment.
+ * So the moments of a history follow the order of its changes, even if the wall clock steps back. */
+int64_t eng_history_moment(struct eng *eng, uint32_t history, int64_t at_least_us);
 /* The bytes that a history takes: on disk, and logged since the engine was opened. */
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history);
 /* Copies a history of another engine into a new one, whose table is copied by eng_ingest before or

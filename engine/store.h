@@ -77,6 +77,9 @@ enum store_hint {
     STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
 };
 
+/* What a pass returns that ended because its turn was over. */
+enum { STORE_MORE = 1 };
+
 /* A pass over a table that removes dead data. */
 struct store_reclaim {
     uint32_t table;
@@ -86,8 +89,13 @@ struct store_reclaim {
     int64_t before_seconds; /* tombstones and expired data from before may be removed */
     int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0: none */
     /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it.
-     * Positive. */
+     * Above STORE_MORE. */
     int (*visited)(void *arg);
+    /* Whether the pass has visited so much that other tables are next. The store then ends the pass at
+     * the next place from which it can continue, sets *position to that place, and returns STORE_MORE.
+     * *position is 0 at the beginning of a table. NULL: the pass ends with the table. */
+    bool (*turn_over)(void *arg);
+    uint64_t *position;
     /* Called after data were dropped from a record, which was value before, under a deletion that
      * covers data up to covered_ts. expired: some of them had expired. */
     void (*dropped)(void *arg, struct slice key, struct slice value, int64_t covered_ts, bool expired);
@@ -184,7 +192,7 @@ struct store_ops {
      * left. Waits for nothing. */
     void (*forget)(struct store *s, uint32_t table);
     /* Removes what engi_purge_row and the deletions of a table allow to remove, and folds records.
-     * 0, -1, or what visited returned. Without it dead data stay. */
+     * 0, -1, STORE_MORE, or what visited returned. Without it dead data stay. */
     int (*reclaim)(struct store *s, const struct store_reclaim *r, struct err *e);
     /* A round of such passes over the tables has ended. */
     void (*reclaimed)(struct store *s);

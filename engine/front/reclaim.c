@@ -6,6 +6,10 @@
  * It visits a table once in an eighth of the table's gc_grace. In its next round it visits the
  * parts of a table where reads had to pass many rows that a deletion covers (STORE_MANY_COVERED),
  * so that later reads need not pass them again.
+ *
+ * In a round each table has a turn of TURN_KEYS keys, and a little more until its pass can be
+ * interrupted. A pass over a large table so takes many rounds, and other tables do not wait for its
+ * end.
  */
 
 #include <stdlib.h>
@@ -15,7 +19,7 @@
 #include "engine/front/table.h"
 #include "engine/rows/key.h"
 
-enum { KEYS_PER_PAUSE = 256, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
+enum { KEYS_PER_PAUSE = 256, TURN_KEYS = 65536, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
 /* Results beside 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
 enum { STOPPED = 2, GONE = 3 };
@@ -28,7 +32,7 @@ struct pass {
     struct eng *eng;
     struct engi_table *t; /* pinned: invariant 8 */
     bool paced;
-    uint32_t since_pause; /* keys */
+    uint32_t since_pause, visited; /* keys */
 };
 
 /* ---- the pace ---- */
@@ -46,11 +50,15 @@ static int pause_for(struct eng *eng, int64_t us) {
 static int visited(void *arg) {
     struct pass *p = arg;
     if (engi_is_closed(p->t)) return GONE;
+    p->visited++;
     if (++p->since_pause < KEYS_PER_PAUSE) return 0;
     p->since_pause = 0;
     if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
-    return p->paced ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / p->eng->reclaim.rows_per_second) : 0;
+    uint32_t rate = p->eng->reclaim.rows_per_second;
+    return p->paced && rate ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / rate) : 0;
 }
+
+static bool turn_over(void *arg) { return ((const struct pass *)arg)->visited >= TURN_KEYS; }
 
 /* ---- rows that expired ---- */
 
@@ -94,14 +102,22 @@ static int64_t period_of(const struct engi_table *t) {
     return period < PASS_SECONDS_MIN ? PASS_SECONDS_MIN : period;
 }
 
-/* Runs the pass over one table that the engine has in memory, unless it is being freed. */
+/* Whether it is time for a pass over the whole table. The wall clock may have stepped back. */
+static bool is_due(const struct engi_table *t, int64_t now) {
+    int64_t at = atomic_load(&t->reclaimed_at);
+    return now - at >= period_of(t) || now < at;
+}
+
+/* Runs the pass over one table that the engine has in memory, unless it is being freed. 0, -1,
+ * STOPPED, or STORE_MORE: the pass continues in the next round. */
 static int run_table(struct eng *eng, uint32_t id, enum reach reach, struct err *e) {
     struct err gone = {0};
     struct engi_table *t = engi_table_pin(eng, id, &gone);
     if (!t) return 0;
     bool paced = reach == WHAT_IS_DUE;
     int64_t now = clock_wall_us(eng->clock) / 1000000;
-    bool whole = reach == EVERYTHING || (paced && now - atomic_load(&t->reclaimed_at) >= period_of(t));
+    bool whole = reach == EVERYTHING || (paced && is_due(t, now));
+    uint64_t beginning = 0;
     struct pass p = {.eng = eng, .t = t, .paced = paced};
     const struct store_reclaim r = {.table = id,
                                     .front = t,
@@ -110,10 +126,15 @@ static int run_table(struct eng *eng, uint32_t id, enum reach reach, struct err 
                                     .before_seconds = now - atomic_load(&t->gc_grace),
                                     .period_seconds = paced ? period_of(t) : 0,
                                     .visited = visited,
+                                    .turn_over = paced ? turn_over : NULL,
+                                    .position = paced ? &t->reclaim_position : &beginning,
                                     .dropped = dropped,
                                     .arg = &p};
     int rc = eng->store.ops->reclaim(&eng->store, &r, e);
-    if (whole) atomic_store(&t->reclaimed_at, now);
+    if (whole && rc != STORE_MORE) {
+        atomic_store(&t->reclaimed_at, now);
+        t->reclaim_position = 0;
+    }
     engi_table_unpin(eng, t);
     if (rc == -1 && paced && !eng_one_writer(eng)) { /* the other tables have their turn nevertheless */
         log_warn("the dead rows of table %u stay until the next pass: %s", id, e->text);
@@ -123,6 +144,7 @@ static int run_table(struct eng *eng, uint32_t id, enum reach reach, struct err 
     return rc == GONE ? 0 : rc;
 }
 
+/* A round. STORE_MORE: not every table's pass has ended. */
 static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     const struct store_ops *ops = eng->store.ops;
     int rc = engi_commit_check(eng, e);
@@ -132,11 +154,16 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     uint32_t *ids = engi_table_ids(eng, &n);
     if (!ids) return err_nomem(e);
     engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);
-    for (uint32_t i = 0; i < n && !rc; i++) rc = run_table(eng, ids[i], reach, e);
+    bool more = false;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        rc = run_table(eng, ids[i], reach, e);
+        more = more || rc == STORE_MORE;
+        if (rc == STORE_MORE) rc = 0;
+    }
     if (ops->reclaimed) ops->reclaimed(&eng->store);
     engi_mutex_unlock(&eng->reclaim.pass, ENGI_RANK_PASS);
     free(ids);
-    return rc;
+    return rc ? rc : more ? STORE_MORE : 0;
 }
 
 static int run_now(struct eng *eng, enum reach reach, struct err *e) {
@@ -146,14 +173,18 @@ static int run_now(struct eng *eng, enum reach reach, struct err *e) {
 
 int eng_reclaim(struct eng *eng, struct err *e) { return run_now(eng, EVERYTHING, e); }
 
+int eng_reclaim_due(struct eng *eng, struct err *e) { return run_now(eng, WHAT_IS_DUE, e); }
+
 int eng_reclaim_passed(struct eng *eng, struct err *e) { return run_now(eng, WHAT_WAS_PASSED, e); }
 
 static void *run(void *arg) {
     struct eng *eng = arg;
-    while (!pause_for(eng, (int64_t)ROUND_SECONDS * 1000000)) {
+    int rc = 0;
+    while (!pause_for(eng, rc == STORE_MORE ? 0 : (int64_t)ROUND_SECONDS * 1000000)) {
         struct err e;
         err_clear(&e);
-        if (run_tables(eng, WHAT_IS_DUE, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
+        rc = run_tables(eng, WHAT_IS_DUE, &e);
+        if (rc < 0) log_warn("reclaiming has stopped for now: %s", e.text);
     }
     return NULL;
 }

@@ -30,6 +30,7 @@ struct engi_table {
     struct eng *eng;          /* whose store forgets the id when the memory is freed; NULL: it need not */
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last visited the whole table */
+    uint64_t reclaim_position;    /* where its present pass continues; under the lock of passes */
     _Atomic(struct engi_dropped_list *) dropped; /* NULL: none */
 };
 

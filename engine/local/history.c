@@ -67,10 +67,17 @@ static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, 
     return slice_of(key, LOG_KEY);
 }
 
+/* The time of a commit (invariant 14), or of another change of the table. */
+static int64_t moment(struct engi_history *h, int64_t at_least_us) {
+    int64_t last_us = atomic_load(&h->last_us);
+    while (at_least_us > last_us && !atomic_compare_exchange_weak(&h->last_us, &last_us, at_least_us)) {}
+    return at_least_us > last_us ? at_least_us : last_us;
+}
+
 int engi_history_log(struct local *own, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
                      struct slice delta, struct buf *scratch) {
     uint8_t at[LOG_KEY];
-    int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
+    int64_t floor_us = atomic_load(&h->floor_us), us = moment(h, now_us > floor_us ? now_us : floor_us + 1);
     struct slice name = log_key(at, h->id, us,
                                 atomic_fetch_add_explicit(&own->histories.serial, 1, memory_order_relaxed));
     assert(us > atomic_load(&h->floor_us)); /* invariant 9 */
@@ -121,7 +128,7 @@ static int set_history(struct local *own, uint32_t table, struct engi_history *h
     return t ? 0 : -1;
 }
 
-int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, int64_t after_us, struct err *e) {
     struct local *own = local_if(eng);
     if (!own)
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
@@ -138,11 +145,12 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
     if (it) it->ops->iter_free(it);
     if (got < 0 || (got > 0 && engi_table_clear(own->eng, history, e))) return -1;
     floor_is(own, h, 0);
+    atomic_store(&h->last_us, after_us);
     if (set_history(own, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(own);
     struct kv_snapshot *at = copy ? kv_snapshot_new(own->kv) : NULL;
     /* for an empty table, writes in this very microsecond count as later */
-    int64_t now_us = clock_wall_us(own->eng->clock) - !copy;
+    int64_t now_us = moment(h, clock_wall_us(own->eng->clock) - !copy);
     int rc = copy && !at ? err_nomem(e) : 0;
     if (at) {
         rc = engi_ingest_at(own, history, own, table, at, e);
@@ -151,6 +159,20 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
     if (rc || write_floor(own, history, now_us, e)) return -1;
     floor_is(own, h, now_us);
     return 0;
+}
+
+/* Loads the newest time in the log. */
+static int load_last(struct local *own, struct engi_history *h, struct err *e) {
+    uint8_t from[LOG_KEY], to[LOG_KEY];
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY,
+                                .lower = log_key(from, h->id, 1, 0),
+                                .upper = log_key(to, h->id, INT64_MAX, UINT64_MAX)};
+    struct kv_iter *it = kv_iter_new(own->kv, &spec, e);
+    int got = it ? it->ops->iter_move(it, KV_SEEK_BACK, spec.upper, e) : -1;
+    atomic_store(&h->last_us, atomic_load(&h->floor_us));
+    if (got > 0 && it->key.n == LOG_KEY) (void)moment(h, (int64_t)load_u64(it->key.p + 8));
+    if (it) it->ops->iter_free(it);
+    return got < 0 ? -1 : 0;
 }
 
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
@@ -164,6 +186,7 @@ int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct
     if (got < 0) return -1;
     floor_is(own, h, value.bytes.n == 8 ? (int64_t)load_u64(value.bytes.p) : INT64_MAX);
     kv_release(value.handle);
+    if (load_last(own, h, e)) return -1;
     return table && set_history(own, table, h) ? err_nomem(e) : 0;
 }
 
@@ -192,7 +215,7 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     return 0;
 }
 
-/* These two read a field under the lock, because another thread may free the history. */
+/* These three use a field under the lock, because another thread may free the history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history) {
     struct local *own = local_if(eng);
     if (!own) return INT64_MAX;
@@ -201,6 +224,18 @@ int64_t eng_history_since(struct eng *eng, uint32_t history) {
     int64_t floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
     engi_mutex_unlock(&own->histories.lock, ENGI_RANK_LEAF);
     return floor_us;
+}
+
+int64_t eng_history_moment(struct eng *eng, uint32_t history, int64_t at_least_us) {
+    struct local *own = local_if(eng);
+    int64_t now_us = clock_wall_us(eng->clock);
+    if (now_us > at_least_us) at_least_us = now_us;
+    if (!own) return at_least_us;
+    engi_mutex_lock(&own->histories.lock, ENGI_RANK_LEAF);
+    struct engi_history *h = find_locked(&own->histories, history);
+    if (h) at_least_us = moment(h, at_least_us);
+    engi_mutex_unlock(&own->histories.lock, ENGI_RANK_LEAF);
+    return at_least_us;
 }
 
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {

@@ -21,6 +21,10 @@
  *              above the floor (engi_history_log); the base
  * holds nothing above the floor, and the log nothing that is not in the table's past. The floor is
  * raised under the history's lock, and then no commit is under way that knew the one before.
+ *
+ * Invariant 14: the log's times follow the order of commits. A commit that begins after another one
+ *               has ended has no earlier time, whatever the wall clock does meanwhile, and over a
+ *               restart. So a restore has a beginning of the commits.
  */
 #pragma once
 
@@ -35,6 +39,7 @@ struct engi_history {
     uint32_t id;
     pthread_mutex_t lock; /* held to move the floor or to rely on it */
     _Atomic int64_t floor_us;
+    _Atomic int64_t last_us; /* the newest time of a commit, or of what eng_history_moment was called for */
     _Atomic uint64_t logged; /* bytes since the engine was opened */
     struct engi_history *next;
 };

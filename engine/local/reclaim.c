@@ -354,12 +354,20 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);
     engi_window_init(&p->window);
+    /* From the position to the end of the table, and then the buckets before it that reads passed. */
+    uint32_t first = o->whole ? (uint32_t)*o->position : 0;
     int rc = 0;
-    for (uint32_t b = 0; b < ENGI_BUCKETS && !rc; b++) {
-        p->bucket = (uint16_t)b;
+    for (uint32_t i = 0; i < ENGI_BUCKETS && !rc; i++) {
+        bool of_pass = o->whole && first + i < ENGI_BUCKETS, last = o->whole && first + i == ENGI_BUCKETS - 1;
+        p->bucket = (uint16_t)((first + i) % ENGI_BUCKETS);
         bool was_passed = engi_mark_has(t->passed, p->bucket);
         if (was_passed) engi_mark_put(t->passed, p->bucket, false);
-        if (o->whole || was_passed) rc = run_bucket(p, e);
+        if (!of_pass && !was_passed) continue;
+        rc = run_bucket(p, e);
+        if (rc || !o->turn_over || !o->turn_over(o->arg)) continue;
+        if (last || (o->whole && !of_pass)) break; /* the buckets that are left are for a later round */
+        if (of_pass) *o->position = p->bucket + 1;
+        rc = STORE_MORE;
     }
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     arena_fini(&p->tomb_arena);

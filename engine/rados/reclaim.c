@@ -594,11 +594,15 @@ static int claim(struct pass *p, uint64_t position, uint64_t *last) {
 }
 
 static int visit_shards(struct pass *p, struct err *e) {
-    for (uint64_t position = 0, last;; position = last + 1) {
+    for (uint64_t position = *p->o->position, last;; position = last + 1) {
         int rc = claim(p, position, &last);
         if (rc < 0) return pool_error(e, rc, POOL_WRITES, "of a table");
         rc = rc ? visit_shard(p, position, last, e) : p->o->visited(p->o->arg);
         if (rc || last == UINT64_MAX) return rc;
+        if (p->o->turn_over && p->o->turn_over(p->o->arg)) {
+            *p->o->position = last + 1;
+            return STORE_MORE;
+        }
     }
 }
 

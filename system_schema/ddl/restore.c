@@ -27,7 +27,7 @@ static struct history *source(struct apply *a) {
     struct history *h = recovery_find(a->ddl->recovery, ch->from_keyspace, ch->from_name);
     if (h) { /* the newest history of its lineage; clients see its first moment in milliseconds */
         int64_t first = recovery_earliest(a->ddl->recovery, h),
-                last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->objects->clock);
+                last = h->gone_us != INT64_MAX ? h->gone_us : recovery_moment(a->ddl->recovery, h);
         char texts[3][CLOCK_TEXT];
         if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return h;
         clock_text(ch->restore_us, texts[0]);

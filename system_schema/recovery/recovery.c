@@ -119,6 +119,10 @@ static bool is_of(const struct history *h, uint32_t lineage) {
     return h->lineage == lineage && h->begun && !h->unwanted;
 }
 
+int64_t recovery_moment(struct recovery *r, const struct history *h) {
+    return eng_history_moment(r->objects->eng, h->id, h->n_versions ? h->versions[h->n_versions - 1].from_us : 0);
+}
+
 int64_t recovery_earliest(struct recovery *r, const struct history *of) {
     int64_t since = INT64_MAX, window = now_us(r) - r->window_us;
     for (const struct history *h = r->histories; h; h = h->next) {
@@ -185,7 +189,7 @@ static void begin(struct recovery *r, struct entry *x, bool fresh) {
     uint32_t id;
     struct history *h = entry_next_id(o, &id, &e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, &e);
     if (h) h->table = h->lineage = x->id;
-    if (h && fresh && recovery_record(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, &e) == 0 &&
+    if (h && fresh && recovery_record(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, 0, &e) == 0 &&
         add_version(h, eng_history_since(o->eng, id), x->form, &e) == 0) {
         assert(eng_history_since(o->eng, id) != INT64_MAX); /* W1 */
         h->begun = true;
@@ -222,7 +226,7 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
         give_up(r, x);
     } else if (entry_is_gone(x) && h) {
         eng_history_end(o->eng, x->storage);
-        h->gone_us = now_us(r);
+        h->gone_us = recovery_moment(r, h);
         h->table = 0;
         save_or_say(r, h);
     }
@@ -233,7 +237,7 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
     else if (w.wanted && !h) begin(r, x, fresh);
     else if (w.wanted && h->begun && !slice_eq(h->versions[h->n_versions - 1].form, x->form)) {
         struct err e = {0};
-        if (add_version(h, now_us(r), x->form, &e))
+        if (add_version(h, recovery_moment(r, h), x->form, &e))
             log_error("the history of %s does not know its new definition: %s", x->name, e.text);
         else save_or_say(r, h);
     }
@@ -275,7 +279,8 @@ int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, s
     if (!h) return -1;
     h->lineage = x->id;
     h->unwanted = true;
-    if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
+    int64_t after_us = turn->old ? recovery_moment(r, turn->old) : 0;
+    if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, after_us, e) ||
         add_version(h, eng_history_since(o->eng, id), x->form, e))
         return -1;
     eng_table_set(o->eng, id, wishes_of(o, x).gc_grace);
@@ -492,14 +497,15 @@ int recovery_load(struct recovery *r, struct err *e) {
         struct entry *x = h->table ? entry_by_id(o, h->table) : NULL;
         bool there = x && x->kind == &table_kind && !entry_is_gone(x);
         struct err why = {0};
-        if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(r);
         if (!there) h->table = 0;
         if (eng_history_follow(o->eng, there ? x->storage : 0, h->id, &why)) {
             log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, why.text);
             h->unwanted = true;
             h->table = 0;
-        } else if (there) {
-            x->history = h->id;
+        } else {
+            int64_t at_us = recovery_moment(r, h); /* later commits follow the newest definition */
+            if (there) x->history = h->id;
+            else if (h->gone_us == INT64_MAX) h->gone_us = at_us;
         }
     }
     for (uint32_t i = 0; i < o->n_entries; i++) {

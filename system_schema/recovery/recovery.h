@@ -86,6 +86,8 @@ void recovery_follow(struct recovery *r, struct entry *x, bool fresh);
 struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name);
 /* The history of newest's lineage that covers the moment. */
 struct history *recovery_at(struct recovery *r, struct history *newest, int64_t at_us);
+/* The moment of a change of the history's table: see eng_history_moment. */
+int64_t recovery_moment(struct recovery *r, const struct history *h);
 /* The first moment to which tables of h's lineage can be restored. */
 int64_t recovery_earliest(struct recovery *r, const struct history *h);
 /* The definition's form at a moment. */

@@ -63,7 +63,7 @@ static int begin_one(struct recovery *r) {
     uint32_t storage = x->storage;
     h->users++;
     pthread_mutex_unlock(&o->lock);
-    int rc = eng_history_begin(o->eng, storage, h->id, true, &e);
+    int rc = eng_history_begin(o->eng, storage, h->id, true, 0, &e);
     pthread_mutex_lock(&o->lock);
     h->users--;
     x = h->table ? entry_by_id(o, h->table) : NULL;

@@ -202,8 +202,9 @@ static void add_op(struct world *w) {
                                       STATIC, STATIC, ROW_DELETION, RANGE, RANGE, PARTITION};
     assert_true(w->n < OPS_MAX);
     struct op *o = &w->ops[w->n++];
+    int64_t last_us = w->n > 1 ? o[-1].at_us : 0; /* a clock that steps back does not change the order of commits */
     *o = (struct op){.kind = kinds[draw(w, sizeof(kinds) / sizeof(*kinds))],
-                     .at_us = w->now_us,
+                     .at_us = w->now_us > last_us ? w->now_us : last_us,
                      .part = draw(w, PARTS),
                      .key = draw(w, KEYS),
                      .ts = draw_ts(w)};
@@ -297,7 +298,7 @@ static void check_some_moments(struct world *w) {
 static void run_model(bool rocks, bool wild, bool copy, uint64_t seed) {
     struct world *w = begin(rocks, wild, seed);
     for (int i = 0; copy && i < 60; i++) some_ops(w);
-    must(w, eng_history_begin(w->eng, TABLE, HISTORY, copy, &w->e));
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, copy, 0, &w->e));
     w->now_us++; /* what is written in the moment of the floor counts as later */
     for (int i = 0; i < ROUNDS; i++) {
         some_ops(w);
@@ -338,7 +339,7 @@ static int fail_on(void *arg, uint32_t id, struct err *e) {
 static void test_history_outlives_its_table(void **state) {
     (void)state;
     struct world *w = begin(true, false, 21);
-    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, &w->e));
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, 0, &w->e));
     for (int i = 0; i < 20; i++) some_ops(w);
     eng_history_end(w->eng, TABLE);
     must(w, eng_table_drop(w->eng, TABLE, &w->e));
@@ -361,7 +362,7 @@ static void test_roll_broken_off_loses_nothing(void **state) {
     (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         struct world *w = begin(true, false, 30 + nth);
-        must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, &w->e));
+        must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, 0, &w->e));
         for (int i = 0; i < 40; i++) some_ops(w);
         fault_arm(FAULT_KV_WRITE, nth);
         int rc = eng_history_roll(w->eng, HISTORY, w->now_us - 10000000, &w->e);
@@ -381,7 +382,7 @@ static void test_roll_broken_off_loses_nothing(void **state) {
 static void test_writes_after_the_clock_went_back_are_kept(void **state) {
     (void)state;
     struct world *w = begin(false, true, 41);
-    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, &w->e));
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, 0, &w->e));
     for (int i = 0; i < 20; i++) some_ops(w);
     int64_t ahead_us = w->now_us + 3600000000;
     w->now_us = ahead_us;
@@ -394,6 +395,46 @@ static void test_writes_after_the_clock_went_back_are_kept(void **state) {
     assert_string_equal(have, want);
     free(want);
     free(have);
+    end(w);
+}
+
+/* Writes after a step back are later than those before it, also after a restart. */
+static void test_clock_that_steps_back_keeps_the_order_of_commits(void **state) {
+    (void)state;
+    enum { STEP_US = 100000000 };
+    struct world *w = begin(true, false, 42);
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, 0, &w->e));
+    int64_t since = eng_history_since(w->eng, HISTORY);
+    w->now_us += STEP_US;
+    int64_t top_us = w->now_us;
+    for (int round = 0; round < 2; round++) {
+        add_op(w);
+        commit(w);
+        w->now_us = top_us - STEP_US / 2;
+        add_op(w);
+        commit(w);
+        check_restore(w, since);
+        check_restore(w, w->now_us); /* nothing was committed by then */
+        check_restore(w, top_us);
+        assert_int_equal(eng_history_moment(w->eng, HISTORY, 0), top_us);
+        reopen(w);
+    }
+    assert_int_equal(eng_history_moment(w->eng, HISTORY, top_us + 5), top_us + 5);
+    w->now_us = top_us + 10;
+    add_op(w);
+    commit(w);
+    check_restore(w, top_us);
+    check_restore(w, w->now_us);
+    end(w);
+}
+
+/* A history that follows another one begins after it. */
+static void test_history_begins_no_earlier_than_it_was_told(void **state) {
+    (void)state;
+    struct world *w = begin(false, false, 43);
+    int64_t after_us = w->now_us + 1000000;
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, false, after_us, &w->e));
+    assert_int_equal(eng_history_since(w->eng, HISTORY), after_us);
     end(w);
 }
 
@@ -450,7 +491,7 @@ static void test_restore_while_writes_go_on(void **state) {
     struct world *w = begin(true, false, 51);
     struct writer writers[WRITERS];
     pthread_t threads[WRITERS];
-    must(w, eng_history_begin(w->eng, TABLE, HISTORY, true, &w->e));
+    must(w, eng_history_begin(w->eng, TABLE, HISTORY, true, 0, &w->e));
     for (uint32_t i = 0; i < WRITERS; i++) {
         writers[i] = (struct writer){.w = w, .part = i};
         assert_int_equal(0, pthread_create(&threads[i], NULL, write_numbers, &writers[i]));
@@ -476,6 +517,8 @@ int main(void) {
         cmocka_unit_test(test_history_outlives_its_table),
         cmocka_unit_test(test_roll_broken_off_loses_nothing),
         cmocka_unit_test(test_writes_after_the_clock_went_back_are_kept),
+        cmocka_unit_test(test_clock_that_steps_back_keeps_the_order_of_commits),
+        cmocka_unit_test(test_history_begins_no_earlier_than_it_was_told),
         cmocka_unit_test(test_restore_while_writes_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

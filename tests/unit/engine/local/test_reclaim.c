@@ -415,6 +415,58 @@ static void test_a_bucket_has_changed_when_it_was_written_or_reclaimed(void **st
     assert_int_equal(take_changed(w), ENG_BUCKETS);
 }
 
+/* Expiring rows in partitions of their own, many at a time. */
+static void put_expiring(struct world *w, uint32_t table, uint32_t n) {
+    enum { AT_A_TIME = 4096 };
+    for (uint32_t i = 0; i < n; i++) {
+        char pk[16];
+        snprintf(pk, sizeof(pk), "%u", i);
+        struct eng_part part = part_of(pk);
+        struct eng_row row;
+        part.table = table;
+        eng_row_init(&row, ENG_ROW, slice_str("c"));
+        row.live_ts = now_us(w);
+        row.live_ttl = 1;
+        row.live_expiry = w->seconds + 1;
+        assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+        if (i % AT_A_TIME == AT_A_TIME - 1) commit(w);
+    }
+    commit(w);
+}
+
+static int count_other(void *arg, uint32_t id, struct err *e) {
+    (void)e;
+    *(uint32_t *)arg += id > TABLE;
+    return 0;
+}
+
+/* The small table has lost all of its records after the first round. */
+static void test_large_table_keeps_no_other_from_its_turn(void **state) {
+    enum { OTHER = TABLE + 1, LARGE = 150000, SMALL = 3, TURN = 65536, BUCKET = LARGE / 100 /* more than in any */ };
+    struct world *w = *state;
+    eng_table_set(w->eng, OTHER, GC_GRACE);
+    put_expiring(w, TABLE, LARGE);
+    put_expiring(w, OTHER, SMALL);
+    w->seconds += GC_GRACE + 100;
+    uint64_t reclaimed = 0;
+    uint32_t rounds = 0;
+    for (int rc = 1; rc == 1; rounds++) {
+        rc = eng_reclaim_due(w->eng, &w->e);
+        if (rc < 0) fail_msg("%s", w->e.text);
+        uint64_t now = eng_stat(w->eng, ENG_STAT_RECLAIMED), before = reclaimed;
+        /* reclaimed counts the removed marks, too: at most five a bucket */
+        assert_in_range(now - before, 1, TURN + BUCKET + SMALL + 5 * 256);
+        uint32_t left = 0;
+        assert_int_equal(eng_each_stored(w->eng, count_other, &left, &w->e), 0);
+        assert_int_equal(left, 0);
+        reclaimed = now;
+    }
+    assert_true(rounds >= LARGE / (TURN + BUCKET) + 1);
+    assert_true(reclaimed >= LARGE + SMALL);
+    assert_int_equal(eng_reclaim_due(w->eng, &w->e), 0); /* nothing is due */
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_RECLAIMED), reclaimed);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -428,6 +480,7 @@ int main(void) {
         TEST(test_reclaiming_beside_writers_and_readers),
         TEST(test_expiry_is_told_once_with_the_row_as_it_was),
         TEST(test_a_bucket_has_changed_when_it_was_written_or_reclaimed),
+        cmocka_unit_test_setup_teardown(test_large_table_keeps_no_other_from_its_turn, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
