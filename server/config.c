@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/nearest.h"
 
@@ -116,47 +117,67 @@ static int load_flags(struct config *c, int argc, char **argv, struct err *e) {
 
 /* ---- YAML: one flat mapping of keys to scalars ---- */
 
-static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pair_t *pair, const char *path,
-                     struct err *e) {
-    yaml_node_t *key = yaml_document_get_node(doc, pair->key), *value = yaml_document_get_node(doc, pair->value);
-    if (!key || !value || key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
-        return err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
-    const char *name = (const char *)key->data.scalar.value;
+struct yaml {
+    struct config *c;
+    const char *path;
+    bool inside; /* the mapping */
+    yaml_event_t key; /* without a value so far; of no type: there is none */
+};
+
+static int yaml_pair(struct yaml *y, const yaml_event_t *value, struct err *e) {
+    const char *name = (const char *)y->key.data.scalar.value;
     char near[96];
-    int o = find_option(name, key->data.scalar.length);
+    int o = find_option(name, y->key.data.scalar.length);
     if (o < 0 || o == CONFIG_CONFIG)
-        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'%s", path, key->start_mark.line + 1, name,
-                       meant(name, key->data.scalar.length, "", near, sizeof(near)));
-    return set_value(c, o, (const char *)value->data.scalar.value, e);
+        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'%s", y->path, y->key.start_mark.line + 1, name,
+                       meant(name, y->key.data.scalar.length, "", near, sizeof(near)));
+    return set_value(y->c, o, (const char *)value->data.scalar.value, e);
 }
 
+static int yaml_event(struct yaml *y, yaml_event_t *event, struct err *e) {
+    bool scalar = event->type == YAML_SCALAR_EVENT && y->inside, begins = event->type == YAML_MAPPING_START_EVENT;
+    int rc = 0;
+    if (scalar && y->key.type == YAML_NO_EVENT) {
+        y->key = *event;
+        *event = (yaml_event_t){0};
+    } else if (scalar) {
+        rc = yaml_pair(y, event, e);
+        yaml_event_delete(&y->key);
+    } else if (event->type == YAML_SCALAR_EVENT || event->type == YAML_ALIAS_EVENT ||
+               event->type == YAML_SEQUENCE_START_EVENT || (begins && y->inside)) {
+        rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", y->path);
+    }
+    y->inside = y->inside || begins;
+    return rc;
+}
+
+/* Reads events instead of a document, so that a nested value ends it at once. */
 static int load_yaml(struct config *c, const char *path, struct err *e) {
-    const char *why;
+    enum { BYTES_MAX = 1 << 20 };
+    struct yaml y = {.c = c, .path = path};
+    struct buf text;
     yaml_parser_t parser;
-    yaml_document_t doc;
-    int fd = file_open_read(path, &why), rc = 0;
-    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
-    FILE *f = fdopen(fd, "rb");
-    if (!f || !yaml_parser_initialize(&parser)) {
-        if (f) fclose(f);
-        else close(fd);
-        return err_nomem(e);
+    buf_init(&text, 0);
+    int rc = file_append_to(path, BYTES_MAX, &text, e);
+    if (rc || !yaml_parser_initialize(&parser)) {
+        buf_fini(&text);
+        return rc ? -1 : err_nomem(e);
     }
-    yaml_parser_set_input_file(&parser, f);
-    if (!yaml_parser_load(&parser, &doc))
-        rc = err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser.problem_mark.line + 1,
-                     parser.problem ? parser.problem : "not YAML");
-    else {
-        yaml_node_t *root = yaml_document_get_root_node(&doc);
-        if (root && root->type != YAML_MAPPING_NODE)
-            rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
-        else if (root)
-            for (yaml_node_pair_t *p = root->data.mapping.pairs.start; !rc && p < root->data.mapping.pairs.top; p++)
-                rc = yaml_pair(c, &doc, p, path, e);
-        yaml_document_delete(&doc);
+    yaml_parser_set_input_string(&parser, text.p, text.n);
+    for (bool ends = false; !rc && !ends;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            rc = err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser.problem_mark.line + 1,
+                         parser.problem ? parser.problem : "not YAML");
+            break;
+        }
+        ends = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+        rc = yaml_event(&y, &event, e);
+        yaml_event_delete(&event);
     }
+    yaml_event_delete(&y.key);
     yaml_parser_delete(&parser);
-    fclose(f);
+    buf_fini(&text);
     return rc;
 }
 

@@ -222,6 +222,31 @@ def test_a_pipe_in_a_folder_of_backups_holds_nothing_up(new_server, tmp_path, pa
     s.stop()
 
 
+def test_a_huge_description_in_a_folder_of_backups_holds_nothing_up(new_server, tmp_path):
+    s = start(new_server)
+    backups, words = tmp_path / "backups", "has more than"
+    tally("backup", "--data-dir", s.folder / "data", "--to", backups)
+    os.truncate(next(backups.glob("meta/*")), 1 << 38)  # sparse
+    assert words in tally("restore", "--from", backups, "--data-dir", tmp_path / "restored", code=1).stderr
+    assert words in tally("restore", "--from", backups, "--list", code=1).stderr
+    assert words in tally("backup", "--data-dir", s.folder / "data", "--to", backups, code=1).stderr
+    s.stop()
+
+
+def test_a_backup_within_the_data_folder_is_refused(new_server, tmp_path):
+    s = start(new_server)
+    data = s.folder / "data"
+    (tmp_path / "link").symlink_to(data, target_is_directory=True)
+    (data / "made").mkdir()
+    for target in (data, data / "states", data / "made", data / "made" / "new", tmp_path / "link" / "states/", tmp_path / "link" / ".." / "data" / "x"):
+        refused = tally("backup", "--data-dir", data, "--to", target, code=1).stderr
+        assert f"is within the data folder {data.resolve()}" in refused
+    (data / "made").rmdir()
+    tally("backup", "--data-dir", data, "--to", tmp_path / "data-backups")
+    s.stop()
+    s.start()
+
+
 def test_only_the_newest_are_kept_when_asked(new_server, tmp_path):
     start(new_server)
     for _ in range(4):

@@ -77,6 +77,19 @@ def test_a_wrong_name_is_told_the_right_one(tmp_path):
     assert "unknown flag '--xyzzy'; see" in far.stderr
 
 
+@pytest.mark.parametrize("text, words", [
+    ("[" * 400_000, "settings are pairs of a key and a plain value"), ("{a: " * 100_000, "settings are pairs of a key and a plain value"),
+    ("mode: {x: 1}\n", "settings are pairs of a key and a plain value"), ("mode: [cassandra]\n", "settings are pairs of a key and a plain value"),
+    ("cassandra\n", "settings are pairs of a key and a plain value"), ("#" * (1 << 21), "has more than 1048576 bytes"), ("mode: 'x\n", "line")],
+    ids=["sequences", "mappings", "mapping", "sequence", "scalar", "long", "quote"])
+def test_a_file_of_settings_that_is_none_is_refused_at_once(tmp_path, text, words):
+    file = tmp_path / "tally.yaml"
+    file.write_text(text)
+    refused = run("--check-config", "--config", file)
+    assert refused.returncode == 2 and f"{file}" in refused.stderr and words in refused.stderr
+    assert len(refused.stderr) < 1000
+
+
 # ---- the log ----
 
 def test_the_log_is_read_by_programs_and_moved_away(new_server, tmp_path):

@@ -233,6 +233,7 @@ static void count_dropped(void *arg, struct slice key, struct slice value, int64
 
 static int pass_of(struct pair *p, struct eng *eng, int64_t now, struct count *count) {
     const struct store_reclaim r = {.table = p->table,
+                                    .position = &(uint64_t){0},
                                     .now_seconds = now,
                                     .before_seconds = now - GC_GRACE,
                                     .period_seconds = 100,
@@ -322,6 +323,7 @@ static void test_a_pass_that_is_overtaken_brings_nothing_back(void **state) {
             eng_batch_free(b);
         }
         const struct store_reclaim r = {.table = p->table,
+                                        .position = &(uint64_t){0},
                                         .now_seconds = p->now,
                                         .before_seconds = p->now - GC_GRACE,
                                         .visited = overtake,
@@ -364,6 +366,7 @@ static void test_a_partition_with_rows_elsewhere_is_left_alone(void **state) {
     for (int at = 0; at <= 1; at++) { /* beside, and then when a row of it is found */
         struct overtaking o = {.p = p, .partition = 1, .at = at};
         const struct store_reclaim r = {.table = p->table,
+                                        .position = &(uint64_t){0},
                                         .now_seconds = p->now + GC_GRACE + 1000,
                                         .before_seconds = p->now + 1000,
                                         .visited = take_rows_elsewhere,

@@ -37,10 +37,34 @@ static int look_at_folder(const char *folder, struct err *e) {
     return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
 }
 
+/* Refuses a folder within the data folder, links resolved: a start removes from there what it does not
+ * know. A folder that does not exist yet is within if its parent is. */
+static int check_outside(const char *folder, const char *data_dir, struct err *e) {
+    char path[PATH_MAX], resolved[PATH_MAX], data[PATH_MAX];
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/') n--;
+    if (snprintf(path, sizeof(path), "%.*s", (int)n, folder) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    char *slash = strrchr(path, '/');
+    bool found = realpath(path, resolved) != NULL;
+    if (!found && errno == ENOENT && slash) {
+        slash[slash == path] = 0;
+        found = realpath(path, resolved) != NULL;
+    }
+    if (!found) return kv_cannot("use", path, e);
+    if (!realpath(data_dir, data)) return kv_cannot("use", data_dir, e);
+    n = strlen(data);
+    bool within = !strncmp(resolved, data, n) && (!resolved[n] || resolved[n] == '/' || data[n - 1] == '/');
+    return within ? err_set(e, ERR_CONFIG, "%s is within the data folder %s; backups belong beside it", folder, data)
+                  : 0;
+}
+
 static int need_backups(const char *folder, struct err *e) {
     int got = look_at_folder(folder, e);
     return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
 }
+
+enum { META_BYTES_MAX = 64 << 20 /* of a meta file: a line of some 60 bytes for each file of the backup */ };
 
 struct numbers {
     const char *meta;
@@ -55,12 +79,13 @@ static int take_number(void *arg, const char *name, struct err *e) {
     if (kv_path(path, l->meta, name, e)) return -1;
     if (lstat(path, &st)) return 0; /* a backup that is being made renames its file */
     if (!S_ISREG(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is not a regular file", path);
+    if (st.st_size > META_BYTES_MAX) return err_set(e, ERR_CONFIG, "%s has more than %d bytes", path, META_BYTES_MAX);
     if (!*end && number && number <= UINT32_MAX && l->n < l->max) l->at[l->n++] = (uint32_t)number;
     return 0;
 }
 
 /* Lists the numbers of the backups that meta/ names, in order, at most max of them. RocksDB reads
- * these files when the folder is opened, and would wait forever for a FIFO. */
+ * these files into memory when the folder is opened, and would wait forever for a FIFO. */
 static int meta_numbers(const char *folder, uint32_t *numbers, uint32_t max, uint32_t *n, struct err *e) {
     char meta[PATH_MAX];
     struct numbers l = {.meta = meta, .at = numbers, .max = max};
@@ -103,6 +128,7 @@ int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backu
     if (kv->memory)
         return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
     char path[PATH_MAX];
+    if (check_outside(folder, kv->o.data_dir, e)) return -1;
     int got = look_at_folder(folder, e);
     if (got < 0 || kv_make_folder(folder, e) || kv_path(path, folder, marker, e)) return -1;
     if (!got && kv_write_synced(path, slice_str(title), e)) return -1;
@@ -194,8 +220,9 @@ static int verify_lines(const char *folder, FILE *f, struct err *e) {
 int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
     char name[32], path[PATH_MAX], why[sizeof(e->text)];
     struct err inner = {0};
+    uint32_t n;
     snprintf(name, sizeof(name), "meta/%u", number);
-    if (need_backups(folder, e) || kv_path(path, folder, name, e)) return -1;
+    if (need_backups(folder, e) || meta_numbers(folder, NULL, 0, &n, e) || kv_path(path, folder, name, e)) return -1;
     const char *reason;
     int fd = file_open_read(path, &reason);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");

@@ -1,12 +1,12 @@
 #include "engine/local/rocksdb/kv_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/file.h"
 
 enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_NOTE = 3 };
 enum { FULL = 1, FIRST, MIDDLE, LAST };
@@ -25,12 +25,13 @@ void kv_log_note(uint8_t note[KV_LOG_NOTE], uint64_t synced) {
 
 int kv_log_open(struct kv_log *l, const char *path, struct err *e) {
     struct stat st;
-    *l = (struct kv_log){.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path, .block_at = UINT64_MAX};
+    const char *why = NULL;
+    *l = (struct kv_log){.fd = file_open_read(path, &why), .path = path, .block_at = UINT64_MAX};
     buf_init(&l->record, 0);
-    if (l->fd < 0 || fstat(l->fd, &st)) {
-        int why = errno;
+    if (l->fd >= 0 && fstat(l->fd, &st)) why = strerror(errno);
+    if (why) {
         kv_log_close(l);
-        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(why));
+        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
     }
     l->size = (uint64_t)st.st_size;
     l->block = malloc(BLOCK);
