@@ -35,6 +35,20 @@ void explanation_json(const struct explanation *x, struct buf *out) {
         first = false;
     }
     buf_put_str(out, "]");
+    if (!x->is_read) return;
+    buf_printf(out, ",\"guidance\":{\"class\":\"%s\",\"rating\":\"%s\",\"granularity\":\"%s\",\"granularities\":[",
+               guidance_class_name(x->cost->guidance_class), guidance_class_rating(x->cost->guidance_class),
+               guidance_granularity_info(explanation_granularity(x))->name);
+    for (int g = 0; g < GRANULARITIES; g++) {
+        const struct guidance_granularity_info *i = guidance_granularity_info((enum guidance_granularity)g);
+        buf_printf(out, "%s{\"name\":\"%s\",\"keys\":\"%s\",\"gains\":\"%s\",\"costs\":\"%s\"}", g ? "," : "", i->name,
+                   i->keys, i->gains, i->costs);
+    }
+    buf_put_str(out, "]}");
+}
+
+enum guidance_granularity explanation_granularity(const struct explanation *x) {
+    return x->cost->one_row_partitions ? GRANULARITY_UNIQUE : GRANULARITY_MULTIPLE;
 }
 
 void explanation_advice(const struct explanation *x, struct buf *out) {

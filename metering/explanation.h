@@ -3,6 +3,7 @@
 #pragma once
 
 #include "metering/charge.h"
+#include "metering/guidance.h"
 
 struct explanation {
     bool is_read;
@@ -14,7 +15,12 @@ struct explanation {
 /* Adds a page, with the charge that charge_compute has made of its cost. */
 void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge);
 /* The fields of a JSON object, without braces: units, read_units, write_units, static_write_units,
- * row_bytes, static_bytes, query_class, pages, partitions, rows_read, rows_returned, rules. */
+ * row_bytes, static_bytes, query_class, pages, partitions, rows_read, rows_returned, rules; of a read
+ * also guidance: its class, the rating of the class, the granularity of the table's keys that applies,
+ * and the table of granularities. */
 void explanation_json(const struct explanation *x, struct buf *out);
+/* The granularity of the table's partition keys, as far as the definition tells it: a table whose rows
+ * all have one partition key is MULTIPLE here. */
+enum guidance_granularity explanation_granularity(const struct explanation *x);
 /* Advice for a lower charge, one line each; empty when there is none. */
 void explanation_advice(const struct explanation *x, struct buf *out);

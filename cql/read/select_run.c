@@ -196,6 +196,19 @@ static int start(struct cql_run *r, struct select_run *run, struct read_spec *sp
     return 0;
 }
 
+/* The guidance calls it a partition scan when a condition cannot seek: on a column that is no key, or
+ * an "or" of clustering keys, as IN is. */
+static void set_class(struct op_cost *c, const struct where_plan *w) {
+    bool scans = (w->filters_rows && w->rows != WHERE_ROW_KEYS) || w->clustering_in;
+    c->one_row_partitions = !w->table->n_clustering;
+    if (w->partitions == WHERE_TOKENS && w->has_token)
+        op_cost_class(c, QUERY_PARTITION_RANGE, GUIDANCE_PARTITION_RANGE);
+    else if (w->partitions == WHERE_TOKENS) op_cost_class(c, QUERY_TABLE_SCAN, GUIDANCE_TABLE_SCAN);
+    else if (w->rows == WHERE_ROW_KEYS)
+        op_cost_class(c, QUERY_POINT, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_POINT);
+    else op_cost_class(c, QUERY_ROW_RANGE, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_ROW_RANGE);
+}
+
 static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     const struct select_plan *p = s->plan;
     const struct cql_admission *admission = cql_admission_of(r);
@@ -209,10 +222,7 @@ static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
     if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in))
         return CQL_OFFLOAD;
-    enum query_class class = p->where->rows == WHERE_ROW_KEYS ? QUERY_POINT : QUERY_ROW_RANGE;
-    if (p->where->partitions == WHERE_TOKENS)
-        class = p->where->has_token ? QUERY_PARTITION_RANGE : QUERY_TABLE_SCAN;
-    op_cost_class(r->cost, class);
+    set_class(r->cost, p->where);
     struct select_run *run = ARENA_NEW(r->arena, struct select_run);
     if (!run || make_spec(r, p, &spec)) {
         if (!run) err_nomem(r->err);

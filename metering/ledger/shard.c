@@ -340,6 +340,7 @@ static void add_statement(struct shard *s, uint32_t second, const struct ledger_
     usage_add(&st->usage, second, u);
     if (q->outcome != LEDGER_OK) return;
     st->class = q->cost->query_class;
+    st->guidance = q->cost->guidance_class;
     st->rules |= q->rules;
     st->rows_read += q->cost->rows_read;
     st->rows_returned += q->cost->rows_returned;

@@ -169,6 +169,7 @@ struct shard_statement {
     uint64_t rules; /* that its charges have named since the start, but those of queued reads */
     uint32_t object;
     enum query_class class;
+    enum guidance_class guidance;
     char *text;
 };
 
@@ -179,7 +180,7 @@ struct shard_batch {
     int64_t second_us;     /* when their second began */
     uint32_t object, halves;
     uint64_t rows_read, rows_returned, entities;
-    uint8_t class;
+    uint8_t class, guidance;
     bool one_partition;
     /* n: the reads of the batch; the first n_timed of them have a duration */
     uint32_t n, n_timed, n_segments, n_keys;

@@ -52,6 +52,7 @@ SELDOM static bool open_batch(struct shard *s, uint64_t statement_id, const stru
                                  .entities = op_read_entities(of),
                                  .rows_returned = cost->rows_returned,
                                  .class = (uint8_t)cost->query_class,
+                                 .guidance = (uint8_t)cost->guidance_class,
                                  .one_partition = of->one_partition,
                                  .ranges = shard_ranges_of(s, of->object),
                                  .latency.min = UINT64_MAX};
@@ -150,6 +151,7 @@ void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch
     struct shard_statement *st = shard_statement_add(s, batch->statement_id, (uint64_t)batch->n * batch->halves);
     usage_add(&st->usage, second, &all);
     st->class = batch->class;
+    st->guidance = batch->guidance;
     st->rows_read += batch->n * batch->rows_read;
     st->rows_returned += batch->n * batch->rows_returned;
 }

@@ -2,7 +2,7 @@
  * running seconds and minutes.
  *
  *   total load | n | (object, token u64, key length, key, load, error, sums)* | total load | n |
- *   (id u64, load, error, sums, rows read, rows returned, object, class, text)*
+ *   (id u64, load, error, sums, rows read, rows returned, object, class and 16 * the guidance's class, text)*
  *
  * Numbers are uvarints where nothing else is said. */
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void shard_put(const struct shard *s, struct buf *out) {
         buf_uvarint(out, st->rows_read);
         buf_uvarint(out, st->rows_returned);
         buf_uvarint(out, st->object);
-        buf_u8(out, (uint8_t)st->class);
+        buf_u8(out, (uint8_t)(st->class | st->guidance << 4));
         buf_uvarint(out, n);
         buf_put(out, st->text, n);
     }
@@ -87,15 +87,16 @@ static void take_statement(struct shard *s, struct rd *in) {
     bool fresh;
     st.rows_returned = rd_uvarint(in);
     st.object = (uint32_t)rd_uvarint(in);
-    uint8_t class = rd_u8(in);
+    uint8_t classes = rd_u8(in), class = classes & 15, guidance = classes >> 4;
     struct slice text = rd_bytes(in, rd_uvarint(in));
-    if (class > QUERY_TABLE_SCAN || text.n > SHARD_TEXT) in->bad = true;
+    if (class > QUERY_TABLE_SCAN || guidance > GUIDANCE_TABLE_SCAN || text.n > SHARD_TEXT) in->bad = true;
     if (in->bad) return;
     struct shard_statement *to = &s->statement_infos[heavy_put(&s->statements, id, load, error, &fresh)];
     if (fresh) {
         free(to->text);
         *to = (struct shard_statement){.object = st.object,
                                        .class = (enum query_class)class,
+                                       .guidance = (enum guidance_class)guidance,
                                        .text = strndup((const char *)text.p, text.n)};
     }
     to->rows_read += st.rows_read;

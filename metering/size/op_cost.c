@@ -24,8 +24,9 @@ void op_cost_count_rows(struct op_cost *c) {
     for (const struct op_read *r = c->reads; r; r = r->next) c->rows_read += r->rows.rows + r->statics.rows;
 }
 
-void op_cost_class(struct op_cost *c, enum query_class class) {
+void op_cost_class(struct op_cost *c, enum query_class class, enum guidance_class guidance) {
     if (class > c->query_class) c->query_class = class;
+    if (guidance > c->guidance_class) c->guidance_class = guidance;
 }
 
 void size_sum_add(struct size_sum *to, const struct size_sum *from) {

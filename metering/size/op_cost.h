@@ -21,6 +21,15 @@ enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
 /* Ordered from the narrowest to the widest; a request has the widest class of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
+/* The class by the guidance for partitions, likewise (metering/guidance.def). */
+enum guidance_class {
+    GUIDANCE_POINT,
+    GUIDANCE_ROW_RANGE,
+    GUIDANCE_PARTITION_SCAN,
+    GUIDANCE_PARTITION_RANGE,
+    GUIDANCE_TABLE_SCAN
+};
+
 /* Rows, or static rows, and their encoded bytes under the model (size.h). */
 struct size_sum {
     uint64_t rows, bytes;
@@ -106,6 +115,8 @@ struct op_cost {
     /* filled by cql */
     uint64_t rows_returned;
     enum query_class query_class;
+    enum guidance_class guidance_class;
+    bool one_row_partitions; /* the table has no clustering columns */
     bool is_write, is_logged_batch, is_system; /* system: free */
     uint64_t empty_partitions; /* storage partitions that a full scan went through and found empty */
     struct op_read *reads, *reads_tail;
@@ -120,7 +131,7 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_
 /* Called at the end of a read: sets rows_read to the rows that the read is charged by, without
  * deleted ones. */
 void op_cost_count_rows(struct op_cost *c);
-void op_cost_class(struct op_cost *c, enum query_class class); /* widens */
+void op_cost_class(struct op_cost *c, enum query_class class, enum guidance_class guidance); /* widens */
 /* Entities of 1 KiB, as Azure Table Storage counts them: rows that were scanned, inserted, updated or
  * deleted, one for each started KiB. Of the rows of one read only the sum of the bytes is known:
  * they count one each, or one for each started KiB of that sum if it is more. */

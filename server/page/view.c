@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "metering/charge.h"
+#include "metering/guidance.h"
 #include "server/page/json.h"
 #include "server/page/statement.h"
 
@@ -580,6 +581,7 @@ bool view_statements(const struct view_options *v, const struct view_table *q, s
         buf_put_str(out, "{");
         json_text(out, "statement", all[i].text);
         if (s->rows_read) json_text(out, "query_class", query_class_name(s->class));
+        if (s->rows_read) json_text(out, "guidance_class", guidance_class_name(s->guidance));
         json_count(out, "rows_read", s->rows_read);
         json_count(out, "rows_returned", s->rows_returned);
         put_usage(&s->usage, out);

@@ -65,6 +65,32 @@ def test_reads_have_their_class_and_units(schema, tmp_path, where, level, kind, 
     assert bool(answer["advice"]) == (kind == "table_scan")
 
 
+@pytest.mark.parametrize("where, kind, guidance", [
+    ("", "table_scan", "table scan"),
+    (" WHERE token(pk_col1, pk_col2) > 7", "partition_range", "partition range scan"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2", "row_range", "row range scan"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 > 3", "row_range", "row range scan"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND reg_col1 = 9 ALLOW FILTERING", "row_range", "partition scan"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 = 3 AND ck_col2 = 4", "point", "point query"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 = 3 AND ck_col2 = 4 AND reg_col1 = 9 ALLOW FILTERING", "point", "point query"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 = 3 AND ck_col2 IN (4, 5)", "point", "partition scan"),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 IN (3, 4)", "row_range", "partition scan"),
+])
+def test_reads_have_the_guidances_class_beside_the_payloads(schema, where, kind, guidance):
+    answer = explain(schema, "SELECT * FROM mytable" + where)
+    assert (answer["query_class"], answer["guidance"]["class"]) == (kind, guidance)
+    assert answer["guidance"]["rating"] and answer["guidance"]["granularity"] == "multiple values"
+    assert [g["name"] for g in answer["guidance"]["granularities"]] == ["single value", "multiple values", "unique values"]
+
+
+def test_the_granularity_that_applies_to_a_table_is_marked(tmp_path):
+    schema = tmp_path / "unique.cql"
+    schema.write_text("CREATE KEYSPACE u WITH replication = {'class': 'SingleRegionStrategy'}; CREATE TABLE u.t (k int PRIMARY KEY, v int);")
+    said = tally("explain", "SELECT * FROM u.t WHERE k = 1", "--schema", schema).stdout
+    assert "guidance      point query: best" in said and "* unique values (each row is a partition)" in said and "* applies to t, by its key" in said
+    assert said.count("\n              * ") == 2
+
+
 def test_a_large_row_that_was_read_is_let_go(schema, tmp_path):
     data = tmp_path / "data.cql"
     (tmp_path / "blob.cql").write_text("CREATE KEYSPACE b WITH replication = {'class': 'SingleRegionStrategy'}; CREATE TABLE b.t (pk int PRIMARY KEY, v blob);")

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "metering/explanation.h"
 #include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
@@ -15,7 +16,18 @@ static void print_answer(struct slice text, const struct pricing *p, const struc
     buf_init(&units, 0);
     charge_put_units(&units, a->charge.total);
     printf("%-13s %.*s\n", "statement", SLICE_FMT(text));
-    if (a->kind == STMT_SELECT) printf("%-13s %s\n", "query class", query_class_name(a->cost->query_class));
+    if (a->kind == STMT_SELECT) {
+        const struct explanation x = {.cost = a->cost};
+        enum guidance_granularity applies = explanation_granularity(&x);
+        printf("%-13s %s\n%-13s %s: %s\n", "query class", query_class_name(a->cost->query_class), "guidance",
+               guidance_class_name(a->cost->guidance_class), guidance_class_rating(a->cost->guidance_class));
+        for (int g = 0; g < GRANULARITIES; g++) {
+            const struct guidance_granularity_info *i = guidance_granularity_info((enum guidance_granularity)g);
+            printf("%-13s %s %s (%s): %s; but %s\n", g ? "" : "granularity", g == (int)applies ? "*" : " ", i->name,
+                   i->keys, i->gains, i->costs);
+        }
+        printf("%-13s * applies to %s, by its key\n", "", a->cost->table ? a->cost->table : "the table");
+    }
     if (a->kind == STMT_SELECT)
         printf("%-13s %llu partitions, %llu rows; returned: %llu\n", "read", (unsigned long long)a->partitions,
                (unsigned long long)a->rows_read, (unsigned long long)a->rows_returned);

@@ -386,7 +386,7 @@ function tablePage(at) {
     if (statements.contains(document.activeElement) && statements.querySelector("details[open]")) return;
     statements.replaceChildren(list.length ? tableOf("Most expensive statements", [{text: "Statement"}, {text: "Class"}, {text: "Executions", n: true},
       {text: "Read units", n: true}, {text: "Write units", n: true}, {text: "Units each", n: true}, {text: "Units, last minute", n: true}, {text: "Rows read / returned", n: true}, {text: "Throttles", n: true}, {text: "Charged by rules"}],
-    list.map(x => [h("code", {}, x.statement), x.query_class ?? "write", number(x.requests), number(x.read_units), number(x.write_units),
+    list.map(x => [h("code", {}, x.statement), x.guidance_class ?? "write", number(x.requests), number(x.read_units), number(x.write_units),
       number(x.requests > x.throttles ? (x.read_units + x.write_units) / (x.requests - x.throttles) : 0), number(x.read_units_last_minute + x.write_units_last_minute),
       `${number(x.rows_read)} / ${number(x.rows_returned)}`, x.throttles ? badge(number(x.throttles), "bad") : "0",
       h("ul", {class: "plain small"}, x.reasons.map(r => h("li", {title: r.text}, r.rule)), h("li", {}, h("a", {href: address({view: "statement", statement: x.statement}), "data-to": address({view: "statement", statement: x.statement})}, "explain")))]))
@@ -419,10 +419,13 @@ function tablePage(at) {
 
 // later: this page is not the first one
 function answerOf(a, more, later) {
-  const tiles = h("dl", {class: "tiles"}, [[a.rows && (a.next || later) ? "Units of this page" : a.complete ? "Units" : "Units, at least", number(a.units)], ["Pages", number(a.pages)], a.kind === "read" ? ["Query class", a.query_class.replaceAll("_", " ")] : ["Kind", "write, not carried out"],
+  const tiles = h("dl", {class: "tiles"}, [[a.rows && (a.next || later) ? "Units of this page" : a.complete ? "Units" : "Units, at least", number(a.units)], ["Pages", number(a.pages)], a.kind === "read" ? ["Query class", a.guidance.class] : ["Kind", "write, not carried out"],
     ["Partitions", number(a.partitions)], ["Rows read", number(a.rows_read)], ["Rows returned", number(a.rows_returned)],
     ["Encoded bytes", number(a.row_bytes + a.static_bytes)]].map(([dt, dd]) => h("div", {class: "tile"}, h("dt", {}, dt), h("dd", {}, dd))));
   return [tiles, a.complete ? null : h("p", {class: "finding warn card"}, `The statement has more pages than could be read in time: the price is that of the first ${number(a.pages)}.`),
+    a.guidance ? h("section", {class: "card"}, h("h2", {}, `Guidance: ${a.guidance.class}`), h("p", {}, a.guidance.rating),
+      tableOf("Granularity of partition keys", [{text: "Partition key"}, {text: "Partitions"}, {text: "Gains"}, {text: "But"}, {text: "Applies"}],
+        a.guidance.granularities.map(g => [g.name, g.keys, g.gains, g.costs, g.name === a.guidance.granularity ? "to this table" : ""]))) : null,
     h("section", {class: "card"}, h("h2", {}, "Charged by these rules"), h("ul", {}, a.reasons.map(r => h("li", {}, h("strong", {}, r.rule), `: ${r.text}`))),
       a.advice ? h("p", {class: "finding warn card"}, a.advice) : null),
     a.rows ? h("section", {class: "card"}, h("h2", {}, `Rows (${a.rows.length}${a.next ? ", and more" : ""})`),
