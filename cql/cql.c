@@ -221,9 +221,12 @@ static void log_change(const struct cql_run *r) {
 static enum cql_outcome apply_change(struct cql_run *r) {
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
     struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
+    struct catalog_change asked = *r->compiled->change;
+    const struct compat k = asked.compat ? compat_in(r, asked.compat) : (struct compat){0};
+    if (asked.compat) asked.compat = &k;
     if (cql_permit_creation(r)) return CQL_FAILED;
     int rc = unfinished && change
-                 ? catalog_apply(r->db->options.catalog, r->compiled->change, change, unfinished, r->err)
+                 ? catalog_apply(r->db->options.catalog, &asked, change, unfinished, r->err)
                  : err_nomem(r->err);
     if (rc < 0) return CQL_FAILED;
     if (rc) log_change(r);
@@ -459,10 +462,11 @@ enum cql_outcome cql_run(struct cql_run *r) {
         before[0] = catalog_generation(o->catalog);
         before[1] = o->access ? access_generation(o->access) : 0;
     }
-    if (UNLIKELY(o->compat.mode == COMPAT_REPORT)) r->notes = &notes;
+    bool reports = UNLIKELY(o->compat.mode == COMPAT_REPORT) && !r->notes;
+    if (reports) r->notes = &notes;
     enum cql_outcome outcome = run_once(r);
     if (UNLIKELY(depends_on_newest(r, outcome))) outcome = run_with_newest(r, outcome, before);
-    if (LIKELY(!r->notes)) return outcome;
+    if (LIKELY(!reports)) return outcome;
     r->notes = NULL;
     /* A request that leaves the loop runs again on another thread, which reports its notes. */
     if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, o->compat.report);

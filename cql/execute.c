@@ -37,7 +37,8 @@ int cql_execute(struct cql_execution *x, struct err *e) {
     x->batch = eng_batch_new(o->eng);
     x->run = (struct cql_run){.in = &x->request, .db = x->db, .session = x->session ? x->session : &x->own,
                               .arena = x->arena, .err = e, .cost = &x->cost, .sink = x->sink ? x->sink : &drops_rows,
-                              .batch = x->batch, .now_us = clock_wall_us(o->clock), .blocking = true,
+                              .batch = x->batch, .notes = x->notes, .now_us = clock_wall_us(o->clock),
+                              .blocking = true,
                               .deadline_us = x->timeout_us ? clock_machine_us(o->clock) + x->timeout_us : 0,
                               .answer.stmt_kind = STMT_KINDS};
     if (!x->batch) return err_nomem(e);

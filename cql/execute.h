@@ -19,6 +19,7 @@ struct cql_execution {
     struct row_sink *sink;       /* NULL: rows are dropped */
     bool prices;                 /* a write is planned and charged; nothing is admitted or written */
     int64_t timeout_us;          /* 0: none */
+    struct compat_notes *notes;  /* gets the uses of what Amazon Keyspaces refuses; NULL: they go to the report */
 
     /* results */
     struct op_cost cost;

@@ -19,6 +19,8 @@ struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast)
     c->compat.statement = ast->source;
     if (compat_check_kind(c, ast)) return NULL;
     struct cql_statement *s = statement_compile(c, ast, ops_of_kind[ast->kind]);
+    /* A caller that collects every fault gets those of a statement that does not compile, too. */
+    if (!s && c->compat.notes && !c->compat.report) (void)!compat_check(c, ast);
     if (!s || (!s->late && compat_check(c, ast))) return NULL;
     s->compat = c->compat;
     s->compat.notes = NULL;

@@ -6,12 +6,12 @@
 #include "keyspaces/report.h"
 
 /* Keeps the use as a note of the request. Without a list of notes, or memory for a note, the use
- * goes to the report at once; it is then counted twice if the request begins anew on another
- * thread. */
+ * goes to the report at once, if there is one; it is then counted twice if the request begins anew
+ * on another thread. */
 static void note(struct compat *c, enum refusal_id id, const char *words) {
     struct compat_note *n = c->notes ? ARENA_NEW(c->notes->arena, struct compat_note) : NULL;
     if (!n) {
-        compat_report_note(c->report, id, c->keyspace, c->table, c->statement, words);
+        if (c->report) compat_report_note(c->report, id, c->keyspace, c->table, c->statement, words);
         return;
     }
     *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table,

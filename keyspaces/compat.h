@@ -38,7 +38,7 @@ struct compat_notes {
 struct compat {
     enum compat_mode mode;
     bool exempt;                  /* a table of Tally's own keyspaces: nothing is refused */
-    struct compat_report *report; /* mode REPORT: shared by all threads */
+    struct compat_report *report; /* mode REPORT: shared by all threads; NULL: only the notes count */
     struct compat_notes *notes;   /* mode REPORT: uses go here first; NULL: to the report */
     struct slice statement;       /* the statement's text; may be empty */
     const char *keyspace, *table; /* or NULL */

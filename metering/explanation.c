@@ -1,13 +1,27 @@
 #include "metering/explanation.h"
 
+void partition_count_add(struct partition_count *p, const struct op_cost *cost) {
+    bool scanned = false;
+    for (const struct op_read *r = cost->reads; r; r = r->next) {
+        scanned = scanned || !r->one_partition;
+        if (r->one_partition && !(p->by_key && p->token == r->token)) p->n++;
+        p->by_key = r->one_partition;
+        p->token = r->token;
+    }
+    if (scanned) p->n += cost->partitions;
+}
+
 void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge) {
     x->cost = cost;
     x->pages++;
     x->rows_read += cost->rows_read;
     x->rows_returned += cost->rows_returned;
     x->bytes_read += cost->bytes_read;
-    x->partitions += cost->partitions;
-    for (const struct op_read *r = cost->reads; r; r = r->next) x->filtered += r->filtered;
+    partition_count_add(&x->partitions, cost);
+    for (const struct op_read *r = cost->reads; r; r = r->next) {
+        x->filtered += r->filtered;
+        x->past_limit += r->past_limit;
+    }
     charge_add(&x->charge, charge);
 }
 
@@ -26,8 +40,9 @@ void explanation_json(const struct explanation *x, struct buf *out) {
                "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
                "\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
                (unsigned long long)x->charge.row_bytes, (unsigned long long)x->charge.static_bytes,
-               query_class_name(x->cost->query_class), (unsigned long long)x->pages, (unsigned long long)x->partitions,
-               (unsigned long long)x->rows_read, (unsigned long long)x->rows_returned);
+               query_class_name(x->cost->query_class), (unsigned long long)x->pages,
+               (unsigned long long)x->partitions.n, (unsigned long long)x->rows_read,
+               (unsigned long long)x->rows_returned);
     bool first = true;
     for (unsigned id = 0; id < RULES; id++) {
         if (!(x->charge.rules >> id & 1)) continue;
@@ -68,7 +83,12 @@ void explanation_advice(const struct explanation *x, struct buf *out) {
                    "%llu rows are read and paid for that the conditions then leave out: a condition on clustering "
                    "columns reads only what it returns.\n",
                    (unsigned long long)x->filtered);
-    if (x->charge.static_write_units > 0 && x->charge.write_units > 0)
+    if (x->past_limit)
+        buf_printf(out,
+                   "%llu rows after the LIMIT are read and paid for: LIMIT is applied to a page that has been read. "
+                   "With a page size of %llu, the fetch size of drivers, they are not read.\n",
+                   (unsigned long long)x->past_limit, (unsigned long long)(x->rows_returned ? x->rows_returned : 1));
+    if (x->charge.rules >> RULE_WRITE_BOTH & 1)
         buf_printf(out, "Static and non-static columns in one statement cost twice the units of each: written apart "
                         "they cost each once.\n");
     if (x->cost->is_logged_batch)

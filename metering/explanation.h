@@ -5,13 +5,23 @@
 #include "metering/charge.h"
 #include "metering/guidance.h"
 
+/* The partitions that the pages of a statement read; those named by their keys count once, however
+ * many rows or ranges of them are read. */
+struct partition_count {
+    uint64_t n;
+    bool by_key;   /* the last one was read by its key, and token is that key's */
+    int64_t token;
+};
+
 struct explanation {
     bool is_read;
     const struct op_cost *cost; /* of the last page: names and class */
     struct charge charge;
-    uint64_t pages, rows_read, rows_returned, bytes_read, partitions, filtered;
+    uint64_t pages, rows_read, rows_returned, bytes_read, filtered, past_limit;
+    struct partition_count partitions;
 };
 
+void partition_count_add(struct partition_count *p, const struct op_cost *cost);
 /* Adds a page, with the charge that charge_compute has made of its cost. */
 void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge);
 /* The fields of a JSON object, without braces: units, read_units, write_units, static_write_units,

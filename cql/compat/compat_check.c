@@ -1,11 +1,14 @@
 #include "cql/compat/compat_check.h"
 
-/* The rule by which Keyspaces refuses a kind of statement; REFUSALS: none. */
+#include "cql/syntax/ast_other.h"
+
 static const enum refusal_id rules[STMT_KINDS] = {
 #define STMT(id, words, functions, permission, resource, rule, ...) [STMT_##id] = rule,
 #include "cql/syntax/stmt.def"
 #undef STMT
 };
+
+enum refusal_id compat_rule_of(enum stmt_kind kind) { return rules[kind]; }
 
 const struct schema_table *compat_table(struct compile *c, const struct ast_name *name) {
     const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
@@ -38,8 +41,8 @@ int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
     const struct ast_column *columns = create ? ast->create_table.columns : alter ? a->columns : NULL;
     for (uint32_t i = 0; columns && i < (create ? ast->create_table.n_columns : a->n_columns); i++)
         if (columns[i].masked && rule == rules[ast->kind]) rule = REFUSE_MASK;
-    if (create) (void)compat_table(c, &ast->create_table.table);
-    if (alter) (void)compat_table(c, &a->table);
+    const struct ast_name *named = ast_any_table(ast);
+    if (named) (void)compat_table(c, named);
     if (rule != REFUSALS) return compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));
     bool conditional = alter && (a->if_exists || a->column_if_exists || a->column_if_not_exists);
     if (ast->kind == STMT_ALTER_KEYSPACE) conditional = ast->keyspace.if_exists;

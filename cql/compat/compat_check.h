@@ -3,7 +3,7 @@
  *
  * cql/statement.c calls these functions when it compiles or prepares a statement. The rules that
  * depend on values are checked where the values are bound (cql/write/write_rules.h, cql/read). All
- * return 0, or -1 with the error. Inside cql only.
+ * return 0, or -1 with the error. Inside cql only, but for compat_rule_of.
  */
 #pragma once
 
@@ -17,6 +17,9 @@ int compat_check_kind(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
 int compat_check(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
 /* Runs for a PREPARE. */
 int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct err *e) MUST_CHECK;
+
+/* The rule by which Keyspaces refuses every statement of a kind; REFUSALS: none. */
+enum refusal_id compat_rule_of(enum stmt_kind kind);
 
 /* ---- inside this room ---- */
 

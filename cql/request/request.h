@@ -264,7 +264,8 @@ struct cql_run {
     bool admitted;       /* cql_admit has said yes */
     /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
     const struct schema *schema;
-    struct compat_notes *notes;  /* --compatibility report; else NULL */
+    /* --compatibility report; else NULL. A caller that sets it gets the notes instead of the report. */
+    struct compat_notes *notes;
     struct cql_prepared *statement; /* referenced while the request runs */
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;

@@ -180,3 +180,6 @@ struct ast_other {
         struct ast_identity identity;
     };
 };
+
+/* The table or view that a statement of any kind is about, of a batch the first one's; NULL: none. */
+const struct ast_name *ast_any_table(const struct ast_stmt *s);

@@ -121,7 +121,7 @@ def test_what_is_predicted_is_what_a_server_charges(tmp_path, size_model, write_
         (tmp_path / "schema.cql").write_text(keyspace + f"CREATE TABLE w.t ({COLUMNS}){options};\n")
         (tmp_path / "gate.cql").write_text("".join(f"-- at most 1000000 units\n{s};\n" for s in statements))
         run = tally("gate", "--file", tmp_path / "gate.cql", "--schema", tmp_path / "schema.cql", "--size-model", size_model, "--write-size", write_size, "--json")
-        predicted = [(s["statement"], s["units"], s["error"]) for s in json.loads(run.stdout)["statements"]]
+        predicted = [(s.get("run_as", s["statement"]), s["units"], s["error"]) for s in json.loads(run.stdout)["statements"]]
         folder = tmp_path / kind.replace(" ", "-")
         folder.mkdir()
         server = Server(folder, "--ddl-delay", "none", "--size-model", size_model, "--write-size", write_size, "--compatibility", "strict").start()
@@ -176,7 +176,7 @@ def test_a_definition_that_keyspaces_refuses_takes_effect_for_what_follows(tmp_p
     file = tmp_path / "dump.cql"
     file.write_text(DUMP)
     found = json.loads(tally("check", "--file", file, "--json").stdout)["refused"]
-    assert [(f["line"], f["refused_by"]) for f in found] == [(1, "keyspaces"), (5, "keyspaces"), (6, "everybody")]
+    assert [(f["line"], f["refused_by"]) for f in found] == [*[(1, "keyspaces")] * 3, (5, "keyspaces"), (6, "everybody")]
     # so does one of --schema, which is not what is asked about
     (tmp_path / "q.cql").write_text("SELECT id FROM shop.orders; SELECT count(*) FROM shop.orders;")
     (tmp_path / "schema.cql").write_text("\n".join(DUMP.splitlines()[:3]))
@@ -186,6 +186,98 @@ def test_a_definition_that_keyspaces_refuses_takes_effect_for_what_follows(tmp_p
     schema = tmp_path / "schema.cql"
     priced = tally("explain", "--schema", schema, "--statement", "SELECT id FROM shop.orders", "--json")
     assert priced.returncode == 0, priced.stdout + priced.stderr
+
+
+APPLICATION = """SELECT * FROM orders WHERE customer = ?;
+SELECT * FROM orders WHERE customer = :c AND day IN :days LIMIT :n;
+SELECT * FROM orders WHERE customer IN (?, :other) AND day > ? AND day < :till;
+INSERT INTO orders JSON ?;
+UPDATE orders SET "Total" = :t, tags = tags + ?, marks[?] = :m WHERE customer = ? AND day = :day IF "Total" = :t;
+BEGIN UNLOGGED BATCH INSERT INTO orders (customer, day, note) VALUES (:a, :b, ?); DELETE FROM orders WHERE customer = ? AND day = ?; APPLY BATCH;
+SELECT count(*) FROM orders WHERE customer = ?;
+SELECT * FROM orders WHERE "Total" = ?;
+SELECT * FROM by_day WHERE day = 4;
+SELECT DISTINCT customer, sum("Total") FROM orders PER PARTITION LIMIT 3;
+CREATE TABLE x (a int PRIMARY KEY, b vector<float, 3>) WITH read_repair = 'NONE';
+SELECT count(*) FROM orders WHERE customer = 5;
+"""
+REFUSED_SCHEMA = """CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'dc1': 3};
+USE shop;
+CREATE TABLE orders (customer int, day int, "Total" int, note text, tags set<text>, marks map<text, int>, PRIMARY KEY (customer, day));
+CREATE INDEX by_total ON orders ("Total");
+CREATE MATERIALIZED VIEW by_day AS SELECT * FROM orders WHERE day IS NOT NULL AND customer IS NOT NULL PRIMARY KEY (day, customer);
+CREATE FUNCTION twice (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return 2 * a;';
+"""
+
+
+def test_check_takes_markers_and_names_each_fault_of_a_statement(tmp_path):
+    schema, file = tmp_path / "schema.cql", tmp_path / "app.cql"
+    schema.write_text(REFUSED_SCHEMA), file.write_text(APPLICATION)
+    run = tally("check", "--file", file, "--schema", schema, "--json")
+    said = json.loads(run.stdout)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert [(f["line"], f["rule"], f["count"], f["lines"]) for f in said["refused"]] == [
+        (7, "aggregate", 2, [7, 12]), (8, None, 1, [8]), (9, None, 1, [9]),
+        (10, "distinct", 1, [10]), (10, "per-partition-limit", 1, [10]), (10, "aggregate", 1, [10]), (10, None, 1, [10]),
+        (11, "table-option", 1, [11]), (11, "data-type", 1, [11])]
+    needs = {f["line"]: f["needs"] for f in said["refused"]}
+    assert needs[8] == f"the index that {schema}:4 would create" and needs[9] == f"the materialized view that {schema}:5 would create" and needs[7] is None
+    assert (said["statements"], said["refused_statements"]) == (12, 6)
+    assert {t["table"]: (t["statements"], t["refused"], t["wrong"]) for t in said["tables"]} == {
+        "shop.orders": (10, 3, 2), "shop.by_day": (1, 0, 1), "shop.x": (1, 1, 0)}
+    text = tally("check", "--file", file, "--schema", schema).stdout
+    assert "    2 times: lines 7, 12\n" in text and f"    it needs the index that {schema}:4 would create\n" in text
+    assert re.search(r"^shop\.orders +10 +3 +2$", text, re.M) and text.endswith("12 statements, 6 refused\n")
+
+
+def test_an_index_of_the_file_itself_is_a_fault_and_what_reads_need(tmp_path):
+    file = tmp_path / "app.cql"
+    file.write_text(REFUSED_SCHEMA + 'SELECT * FROM orders WHERE "Total" = 7;\n')
+    found = json.loads(tally("check", "--file", file, "--json").stdout)["refused"]
+    assert [(f["line"], f["rule"]) for f in found] == [(1, "regions"), (1, "region-name"), (1, "region-own"), (4, "secondary-index"), (5, "materialized-view"), (6, "user-function"), (7, None)]
+    assert found[-1]["needs"] == f"the index that {file}:4 would create"
+
+
+def test_a_schema_that_is_wrong_ends_check_for_all_that(tmp_path):
+    """A table that Amazon Keyspaces would refuse, too, is not left out for another fault."""
+    schema, file = tmp_path / "schema.cql", tmp_path / "app.cql"
+    schema.write_text(REFUSED_SCHEMA + "CREATE TABLE y (a vector<float, 2>, b nosuch, PRIMARY KEY (b));\n"), file.write_text("SELECT * FROM shop.orders;")
+    run = tally("check", "--file", file, "--schema", schema)
+    assert run.returncode == 2 and f"{schema}:7: " in run.stderr
+
+
+def test_markers_get_values_and_are_shown(tmp_path):
+    schema = tmp_path / "schema.cql"
+    schema.write_text(REFUSED_SCHEMA)
+    run = tally("explain", "--schema", schema, "INSERT INTO shop.orders (customer, day, note) VALUES (?, :day, ?)")
+    assert re.search(r"^run as +INSERT INTO shop.orders \(customer, day, note\) VALUES \(1, 1, '0{19}1'\)$", run.stdout, re.M), run.stdout + run.stderr
+    said = explain(schema, "SELECT * FROM shop.orders WHERE customer = 1 AND day = :d")
+    assert said["statement"].endswith(":d") and said["run_as"].endswith("day = 1")
+    assert "run_as" not in explain(schema, "SELECT * FROM shop.orders WHERE customer = 1")
+    run = tally("explain", "SELECT * FROM shop.by_day WHERE day = ?", "--schema", schema)
+    assert run.returncode == 1 and run.stderr == f"tally explain: unconfigured table shop.by_day; it needs the materialized view that {schema}:5 would create\n"
+
+
+@pytest.mark.parametrize("statement, partitions, advice", [
+    ("SELECT * FROM shop.ev WHERE host = 'a' LIMIT 1", 1, "38 rows after the LIMIT are read and paid for: LIMIT is applied to a page that has been read. "
+                                                        "With a page size of 1, the fetch size of drivers, they are not read.\n"),
+    ("SELECT * FROM shop.ev WHERE host = 'a' AND at IN (1, 2, 3)", 1, ""),
+    ("SELECT * FROM shop.ev WHERE host = 'a' AND at > 1000 AND at < 1005", 1, ""),
+    ("SELECT * FROM shop.ev WHERE host IN ('a', 'b')", 2, ""),
+    ("DELETE FROM shop.ev WHERE host = 'a'", 0, ""),
+    ("INSERT INTO shop.ev (host, at, who) VALUES ('a', 7, 'me')", 0, "Static and non-static columns in one statement cost twice the units of each: "
+                                                                     "written apart they cost each once.\n"),
+])
+def test_advice_and_partitions_are_those_of_the_statement(tmp_path, statement, partitions, advice):
+    schema, data = tmp_path / "schema.cql", tmp_path / "data.cql"
+    schema.write_text("CREATE KEYSPACE shop WITH replication = {'class': 'SingleRegionStrategy'};\n"
+                      "CREATE TABLE shop.ev (host text, at int, msg text, who text static, PRIMARY KEY (host, at));\n")
+    data.write_text("INSERT INTO shop.ev (host, who) VALUES ('a', 'me');\n" +
+                    "".join(f"INSERT INTO shop.ev (host, at, msg) VALUES ('a', {i}, '{'x' * 1000}');\n" for i in range(39)))
+    said = explain(schema, statement, "--data", data)
+    assert (said["partitions"], said["advice"]) == (partitions, advice)
+    if "LIMIT" in statement:
+        assert said["units"] == 11 and explain(schema, statement, "--data", data, "--page-size", 1)["units"] == 1
 
 
 def test_the_words_of_check_are_the_servers(new_server, tmp_path):
@@ -213,8 +305,24 @@ def test_a_gate_fails_what_costs_more_than_it_may(schema, tmp_path):
     assert "costs 1 units, 0.5 more than the 0.5 that it may" in run.stdout and f"{file}:8: refused: " in run.stdout
     suite = xml.etree.ElementTree.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures"), len(suite.findall("testcase/failure"))) == ("4", "3", 3)
-    file.write_text("-- at most 4 units\nSELECT * FROM mytable;\n")
-    assert tally("gate", "--file", file, "--schema", schema).returncode == 0
+    file.write_text("-- at most 4 units\nSELECT * FROM mytable;\n-- at most 2 units at LOCAL_ONE\nSELECT * FROM mytable;\n-- at most 0.5 at one\n"
+                    "SELECT * FROM mytable WHERE pk_col1 = ? AND pk_col2 = :p;\n")
+    passed = tally("gate", "--file", file, "--schema", schema)
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+
+
+@pytest.mark.parametrize("text, tests, words", [
+    ("", 1, "there is no statement in the file"), ("-- at most 1 unit\n", 1, "there is no statement in the file"),
+    ("-- at most 9 units\nSELECT * FROM mytable;\nSELECT * FROM mytable;\n-- at most 9 units\nSELECT * FROM mytable;\n", 3, 'there is no remark "-- at most N units" above the statement'),
+    ("-- at most 9 units at MOST\nSELECT * FROM mytable;\n", 1, "there is no consistency level 'MOST'"),
+])
+def test_a_gate_without_a_limit_is_wrong_also_in_its_report(schema, tmp_path, text, tests, words):
+    file, junit = tmp_path / "gate.cql", tmp_path / "junit.xml"
+    file.write_text(text)
+    run = tally("gate", "--file", file, "--schema", schema, "--junit", junit)
+    assert run.returncode == 2 and str(file) in run.stderr, run.stdout + run.stderr
+    suite = xml.etree.ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), [f.get("message") for f in suite.findall("testcase/failure")]) == (str(tests), [words])
 
 
 @pytest.mark.parametrize("arguments, status, words", [
@@ -306,6 +414,8 @@ def test_a_servers_report_has_no_templates(served):
     session.execute("CREATE TABLE shop.spans (id int PRIMARY KEY, span vector<float, 2>)")
     said = json.loads(tally("check", "--server", on(server), "--json").stdout)
     words = {u["rule"]: u["words"] for u in said["refused"]}
+    tables = {u["rule"]: (u["keyspace"], u["table"]) for u in said["refused"]}
+    assert tables["secondary-index"] == ("shop", "orders") and "\nshop.orders: 1 times: CREATE INDEX is not yet supported." in "\n" + tally("check", "--server", on(server)).stdout
     assert words["secondary-index"] == "CREATE INDEX is not yet supported." and "vector" in words["data-type"]
     assert not any("%" in w for w in words.values())
 

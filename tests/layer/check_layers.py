@@ -72,7 +72,7 @@ room("server", "+native_protocol", "keyspaces", "metering/capture", "server/http
 room("tools/page", "base")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
-room("tools/tally", "tools/client", "tools/page", "metering/capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "metering/limits", "native_protocol", "server",
+room("tools/tally", "tools/client", "tools/page", "metering/capture", "+system_schema", "cql", "cql/compat", "cql/request", "cql/syntax", "metering", "metering/limits", "native_protocol", "server",
      "access", "metering/ledger", "membership")
 room("tools/tally/capacity", "+tools/tally", "metering/limits")
 room("tools/tally/cql", "+tools/tally")

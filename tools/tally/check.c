@@ -1,73 +1,187 @@
 /* tally check: reports which statements of a file Amazon Keyspaces would refuse, with its error
- * texts. */
+ * texts: each fault of a statement, equal ones together, and then each table. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "cql/syntax/ast_other.h"
 #include "tools/tally/json.h"
+#include "tools/tally/markers.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/script.h"
+#include "tools/tally/table.h"
 
-struct findings {
-    uint32_t statements, refused;
-    bool json;
-    struct buf out;
+/* A fault of one statement or more. */
+struct finding {
+    const char *rule; /* of Amazon Keyspaces, in system_metering.compatibility; NULL: every server refuses it */
+    const char *words, *needs; /* needs: the index or view that was left out; or NULL */
+    enum err_code code;
+    struct slice statement; /* the first one */
+    uint32_t *lines;
+    size_t n_lines, cap_lines;
 };
 
-/* Prints the findings as JSON: what was looked at, and how many statements were counted. */
-static void put_findings(const struct findings *f, const char *what, const char *name, const char *counted) {
+struct table_findings {
+    const char *name;
+    uint32_t statements, refused, wrong; /* wrong: every server refuses it */
+};
+
+struct findings {
+    struct arena arena;
+    struct finding *list;
+    struct table_findings *tables;
+    size_t n, cap, n_tables, cap_tables;
+    uint32_t statements, refused;
+    bool json;
+    struct buf out; /* of a server's report */
+};
+
+static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+/* ---- the statements of a file ---- */
+
+/* Adds a fault of the statement, once. words NULL: no memory. */
+static int note(struct findings *f, const struct script_statement *at, const char *rule, enum err_code code,
+                const char *words, const char *needs, struct err *e) {
+    struct finding *x = f->list;
+    if (!words) return err_nomem(e);
+    while (x < f->list + f->n && !(same(x->rule, rule) && same(x->words, words) && same(x->needs, needs))) x++;
+    if (x == f->list + f->n) {
+        if (array_room(&f->list, f->n, &f->cap, sizeof(*f->list))) return err_nomem(e);
+        x = &f->list[f->n++];
+        *x = (struct finding){.rule = rule, .code = code, .statement = at->text,
+                              .words = arena_strdup(&f->arena, words),
+                              .needs = needs ? arena_strdup(&f->arena, needs) : NULL};
+        if (!x->words || (needs && !x->needs)) return err_nomem(e);
+    }
+    if (x->n_lines && x->lines[x->n_lines - 1] == at->line) return 0;
+    if (array_room(&x->lines, x->n_lines, &x->cap_lines, sizeof(*x->lines))) return err_nomem(e);
+    x->lines[x->n_lines++] = at->line;
+    return 0;
+}
+
+/* Counts the statement in the row of its table. A statement without a table is in none. */
+static int count(struct findings *f, struct world *w, struct slice text, bool refused, bool wrong, struct err *e) {
+    struct err ignored = {0};
+    const struct ast_stmt *s = cql_parse(&f->arena, text, &ignored);
+    const struct ast_name *name = s ? ast_any_table(s) : NULL;
+    struct table_findings *t = f->tables;
+    f->statements++;
+    f->refused += refused || wrong;
+    if (!name) return 0;
+    const char *keyspace = name->keyspace ? name->keyspace : world_keyspace(w);
+    const char *shown = arena_printf(&f->arena, "%s.%s", keyspace, name->name);
+    while (t < f->tables + f->n_tables && !same(t->name, shown)) t++;
+    if (t == f->tables + f->n_tables) {
+        if (!shown || array_room(&f->tables, f->n_tables, &f->cap_tables, sizeof(*t))) return err_nomem(e);
+        t = &f->tables[f->n_tables++];
+        *t = (struct table_findings){.name = shown};
+    }
+    t->statements++;
+    t->refused += refused;
+    t->wrong += wrong;
+    return 0;
+}
+
+/* Runs the statement, with made-up values for its markers. What Amazon Keyspaces refuses takes effect
+ * all the same, so that later statements do not fail for lack of it. */
+static int check_statement(struct findings *f, struct world *w, const char *path, const struct script_statement *at,
+                           struct err *e) {
+    struct world_answer ignored;
+    struct err why = {0};
+    struct world_request q = {.consistency = CL_LOCAL_QUORUM};
+    bool made_up;
+    bool filled = !markers_fill(w, at->text, &f->arena, &q.text, &made_up, &why);
+    /* A statement that cannot be prepared fails with its markers in place, too. */
+    if (!filled) q.text = at->text;
+    bool wrong = world_run(w, &q, &ignored, &why) != 0, refused = false;
+    if (!filled && wrong && !strcmp(why.text, "Invalid amount of bind variables")) wrong = false;
+    const struct world_faults faults = world_faults(w);
+    uint32_t n = 0;
+    for (const struct compat_note *x = faults.notes; x; x = x->next) n++;
+    for (uint32_t i = n; i; i--) {
+        const struct compat_note *x = faults.notes;
+        for (uint32_t k = 1; k < i; k++) x = x->next; /* the oldest first */
+        const struct refusal r = refusal_of(x->id);
+        const char *words = x->words ? x->words : r.checks;
+        if (note(f, at, r.name, r.code, arena_printf(&f->arena, "%s%s%s", words, *r.instead ? " " : "", r.instead),
+                 NULL, e))
+            return -1;
+        refused = true;
+    }
+    if (wrong && world_leave_out(w, at->text, path, at->line)) wrong = false;
+    if (wrong && note(f, at, NULL, why.code, why.text, faults.needs, e)) return -1;
+    return count(f, w, at->text, refused, wrong, e);
+}
+
+static int check(const struct pricing *p, const char *path, struct script *s, struct findings *f, struct err *e) {
+    struct script_statement at;
+    struct world *w = pricing_world(p, false, e);
+    int rc = w ? script_open(s, path, e) : -1;
+    while (!rc && script_next(s, &at)) rc = check_statement(f, w, path, &at, e);
+    if (w) world_free(w);
+    return rc;
+}
+
+static void print_findings(const struct findings *f, const char *path) {
+    enum { LINES_SHOWN = 12 };
+    static const struct table_column columns[] = {{"table", false}, {"statements", true}, {"refused", true},
+                                                  {"wrong", true}};
+    struct table t;
+    for (const struct finding *x = f->list; x < f->list + f->n; x++) {
+        printf("%s:%u: %s%s\n    %.*s\n", path, x->lines[0], x->rule ? "" : "wrong CQL: ", x->words,
+               (int)(x->statement.n < 160 ? x->statement.n : 160), (const char *)x->statement.p);
+        if (x->needs) printf("    it needs %s\n", x->needs);
+        if (x->n_lines < 2) continue;
+        printf("    %zu times: lines", x->n_lines);
+        for (size_t i = 0; i < x->n_lines && i < LINES_SHOWN; i++) printf("%s %u", i ? "," : "", x->lines[i]);
+        if (x->n_lines > LINES_SHOWN) printf(" and %zu more", x->n_lines - LINES_SHOWN);
+        printf("\n");
+    }
+    table_init(&t, columns, ARRAY_LEN(columns));
+    for (const struct table_findings *x = f->tables; x < f->tables + f->n_tables; x++)
+        table_row(&t, "%s\t%u\t%u\t%u", x->name, x->statements, x->refused, x->wrong);
+    if (f->n && f->n_tables) printf("\n"), table_print(&t), printf("\n");
+    table_fini(&t);
+    printf("%u statements, %u refused\n", f->statements, f->refused);
+}
+
+static void print_json(const struct findings *f, const char *path) {
     struct buf out;
-    if (!f->json) return;
     buf_init(&out, 0);
     json_open(&out, NULL, '{');
     json_flag(&out, "ok", !f->refused);
-    json_str(&out, what, name);
-    json_count(&out, counted, f->statements);
+    json_str(&out, "file", path);
+    json_count(&out, "statements", f->statements);
+    json_count(&out, "refused_statements", f->refused);
     json_open(&out, "refused", '[');
-    printf("%.*s%.*s]}\n", SLICE_FMT(buf_slice(&out)), SLICE_FMT(buf_slice(&f->out)));
+    for (const struct finding *x = f->list; x < f->list + f->n; x++) {
+        json_open(&out, NULL, '{');
+        buf_printf(&out, "\"line\":%u,\"code\":\"0x%04x\"", x->lines[0], (unsigned)x->code);
+        json_str(&out, "refused_by", x->rule ? "keyspaces" : "everybody");
+        json_str(&out, "rule", x->rule);
+        json_str(&out, "words", x->words);
+        json_str(&out, "needs", x->needs);
+        json_text(&out, "statement", x->statement);
+        json_count(&out, "count", x->n_lines);
+        json_open(&out, "lines", '[');
+        for (size_t i = 0; i < x->n_lines; i++) json_count(&out, NULL, x->lines[i]);
+        buf_put_str(&out, "]}");
+    }
+    buf_u8(&out, ']');
+    json_open(&out, "tables", '[');
+    for (const struct table_findings *x = f->tables; x < f->tables + f->n_tables; x++) {
+        json_open(&out, NULL, '{');
+        json_str(&out, "table", x->name);
+        json_count(&out, "statements", x->statements);
+        json_count(&out, "refused", x->refused);
+        json_count(&out, "wrong", x->wrong);
+        buf_u8(&out, '}');
+    }
+    printf("%.*s]}\n", SLICE_FMT(buf_slice(&out)));
     buf_fini(&out);
-}
-
-static void note(struct findings *f, const struct script *s, const struct script_statement *at, const struct err *e,
-                 bool everywhere) {
-    f->refused++;
-    if (!f->json) {
-        printf("%s:%u: %s%s\n    %.*s\n", s->path, at->line, everywhere ? "wrong CQL: " : "", e->text,
-               (int)(at->text.n < 160 ? at->text.n : 160), (const char *)at->text.p);
-        return;
-    }
-    json_open(&f->out, NULL, '{');
-    buf_printf(&f->out, "\"line\":%u,\"code\":\"0x%04x\"", at->line, (unsigned)e->code);
-    json_str(&f->out, "refused_by", everywhere ? "everybody" : "keyspaces");
-    json_str(&f->out, "words", e->text);
-    json_text(&f->out, "statement", at->text);
-    buf_u8(&f->out, '}');
-}
-
-static int check(const struct pricing *p, const char *path, struct findings *f, struct err *e) {
-    struct script s;
-    struct script_statement at;
-    struct world *strict = pricing_world(p, true, e), *lenient = strict ? pricing_world(p, false, e) : NULL;
-    int rc = strict && lenient ? script_open(&s, path, e) : -1;
-    if (!rc) {
-        /* A statement that both worlds refuse with the same text is wrong CQL, not a rule of
-         * Keyspaces. A definition that only Keyspaces refuses still takes effect, so that later
-         * statements do not fail for lack of it. */
-        for (; script_next(&s, &at); f->statements++) {
-            const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
-            struct world_answer ignored;
-            struct err why = {0}, other = {0};
-            bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
-            bool defines = !wrong && !stmt_is_data(ignored.kind);
-            if (!world_run(strict, &q, &ignored, &why)) continue;
-            note(f, &s, &at, &why, wrong && !strcmp(why.text, other.text));
-            if (defines && world_define(strict, &q, &why)) note(f, &s, &at, &why, true);
-        }
-        script_close(&s);
-    }
-    if (strict) world_free(strict);
-    if (lenient) world_free(lenient);
-    return rc;
 }
 
 /* ---- a server's own report (tallyd --compatibility report) ---- */
@@ -81,8 +195,10 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
     long long uses = (long long)client_int(row, "uses");
     f->refused++;
     f->statements += (uint32_t)uses;
+    const char *dot = *keyspace && *table ? "." : "";
     if (!f->json) {
-        printf("%s.%s: %lld times: %s (%s)\n    %s\n", keyspace, table, uses, words, rule, text);
+        printf("%s%s%s: %lld times: %s (%s)\n    %s\n", *keyspace || *table ? keyspace : "no table", dot, table, uses,
+               words, rule, text);
         return 0;
     }
     json_open(&f->out, NULL, '{');
@@ -94,6 +210,22 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
     json_str(&f->out, "statement", text);
     buf_u8(&f->out, '}');
     return 0;
+}
+
+static void print_uses(const struct findings *f, const char *host) {
+    struct buf out;
+    if (!f->json) {
+        printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f->refused, f->statements);
+        return;
+    }
+    buf_init(&out, 0);
+    json_open(&out, NULL, '{');
+    json_flag(&out, "ok", !f->refused);
+    json_str(&out, "server", host);
+    json_count(&out, "uses", f->statements);
+    json_open(&out, "refused", '[');
+    printf("%.*s%.*s]}\n", SLICE_FMT(buf_slice(&out)), SLICE_FMT(buf_slice(&f->out)));
+    buf_fini(&out);
 }
 
 int tally_check(int argc, char **argv) {
@@ -115,19 +247,23 @@ int tally_check(int argc, char **argv) {
     }
     struct findings f = {.json = p.json};
     struct client c = {0};
+    struct script script = {0};
     buf_init(&f.out, 0);
+    arena_init(&f.arena, 64 << 10, SCRIPT_MAX);
     if (path) {
-        rc = check(&p, path, &f, &e);
-        if (!rc) put_findings(&f, "file", path, "statements");
-        if (!rc && !f.json) printf("%u statements, %u refused\n", f.statements, f.refused);
+        rc = check(&p, path, &script, &f, &e);
+        if (!rc && f.json) print_json(&f, path);
+        else if (!rc) print_findings(&f, path);
     } else {
         rc = remote_connect(&remote, &c, &e);
         if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, &e);
-        if (!rc) put_findings(&f, "server", remote.host, "uses");
-        if (!rc && !f.json)
-            printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
+        if (!rc) print_uses(&f, remote.host);
         client_close(&c);
     }
+    script_close(&script);
+    for (size_t i = 0; i < f.n; i++) free(f.list[i].lines);
+    free(f.list), free(f.tables);
+    arena_fini(&f.arena);
     buf_fini(&f.out);
     return rc ? say_wrong(p.json, "check", &e) : f.refused ? EXIT_NO : EXIT_DONE;
 }

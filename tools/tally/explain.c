@@ -5,17 +5,19 @@
 
 #include "metering/explanation.h"
 #include "tools/tally/json.h"
+#include "tools/tally/markers.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/script.h"
 #include "tools/tally/server_schema.h"
 
-static void print_answer(struct slice text, const struct pricing *p, const struct world_answer *a,
+static void print_answer(const struct pricing_text *text, const struct pricing *p, const struct world_answer *a,
                          struct slice advice) {
     struct buf units;
     buf_init(&units, 0);
     charge_put_units(&units, a->charge.total);
-    printf("%-13s %.*s\n", "statement", SLICE_FMT(text));
+    printf("%-13s %.*s\n", "statement", SLICE_FMT(text->written));
+    if (text->made_up) printf("%-13s %.*s\n", "run as", SLICE_FMT(text->run));
     if (a->kind == STMT_SELECT) {
         const struct explanation x = {.cost = a->cost};
         enum guidance_granularity applies = explanation_granularity(&x);
@@ -29,7 +31,7 @@ static void print_answer(struct slice text, const struct pricing *p, const struc
         printf("%-13s * applies to %s, by its key\n", "", a->cost->table ? a->cost->table : "the table");
     }
     if (a->kind == STMT_SELECT)
-        printf("%-13s %llu partitions, %llu rows; returned: %llu\n", "read", (unsigned long long)a->partitions,
+        printf("%-13s %llu partitions, %llu rows; returned: %llu\n", "read", (unsigned long long)a->partitions.n,
                (unsigned long long)a->rows_read, (unsigned long long)a->rows_returned);
     printf("%-13s %llu of rows, %llu of static data\n", "encoded bytes", (unsigned long long)a->charge.row_bytes,
            (unsigned long long)a->charge.static_bytes);
@@ -49,7 +51,7 @@ static void print_answer(struct slice text, const struct pricing *p, const struc
     buf_fini(&units);
 }
 
-static int price(const struct pricing *p, struct world *w, struct slice text, struct err *e) {
+static int price(const struct pricing *p, struct world *w, struct pricing_text *text, struct err *e) {
     struct world_answer a;
     struct buf advice, out;
     if (pricing_run(w, p, text, &a, e)) return say_no(p->json, "explain", e);
@@ -58,7 +60,8 @@ static int price(const struct pricing *p, struct world *w, struct slice text, st
     if (p->json) {
         json_open(&out, NULL, '{');
         json_flag(&out, "ok", true);
-        json_text(&out, "statement", text);
+        json_text(&out, "statement", text->written);
+        if (text->made_up) json_text(&out, "run_as", text->run);
         buf_u8(&out, ',');
         pricing_json(&a, &out);
         json_text(&out, "advice", buf_slice(&advice));
@@ -92,7 +95,7 @@ static int take_page(void *arg, struct client *c, struct client_answer *a) {
     return 0;
 }
 
-static int explain_read(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
+static int explain_read(const struct pricing *p, struct client *c, const struct pricing_text *text, struct err *e) {
     struct wire_params q = {.consistency = (uint16_t)(p->consistency ? world_consistency(p->consistency)
                                                                      : CL_LOCAL_QUORUM),
                             .wants_capacity = true,
@@ -101,17 +104,20 @@ static int explain_read(const struct pricing *p, struct client *c, struct slice 
     struct buf out;
     buf_init(&r.payloads, 0), buf_init(&out, 0);
     int rc = EXIT_DONE;
-    if (client_pages(c, text, &q, take_page, &r, e)) {
+    if (client_pages(c, text->run, &q, take_page, &r, e)) {
         rc = e->code == ERR_CONFIG ? say_wrong(p->json, "explain", e) : say_no(p->json, "explain", e);
     } else if (p->json) {
         json_open(&out, NULL, '{');
         json_flag(&out, "ok", true);
-        json_text(&out, "statement", text);
+        json_text(&out, "statement", text->written);
+        if (text->made_up) json_text(&out, "run_as", text->run);
         json_name(&out, "units");
         charge_put_units(&out, r.units);
         buf_printf(&out, ",\"pages\":%u,\"charged\":[%.*s]}\n", r.pages, SLICE_FMT(buf_slice(&r.payloads)));
     } else {
-        buf_printf(&out, "%-13s %.*s\n%-13s ", "statement", SLICE_FMT(text), "units");
+        buf_printf(&out, "%-13s %.*s\n", "statement", SLICE_FMT(text->written));
+        if (text->made_up) buf_printf(&out, "%-13s %.*s\n", "run as", SLICE_FMT(text->run));
+        buf_printf(&out, "%-13s ", "units");
         charge_put_units(&out, r.units);
         buf_printf(&out, " at %s, on %u %s, charged by the server\n%-13s %.*s\n",
                    p->consistency ? p->consistency : "LOCAL_QUORUM", r.pages, r.pages == 1 ? "page" : "pages",
@@ -126,17 +132,17 @@ int tally_explain(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     struct remote remote = {.timeout_s = 10};
     const char *text = NULL;
-    const struct flag flags[] = {FLAG_TEXT("statement", "CQL", text,
-                                      "what is to be explained, when it does not come first; with --server a read "
-                                      "runs there, and a write is priced against its schema"),
+    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .position = 1,
+                                  .help = "what is to be explained, also without the flag's name; its markers get "
+                                          "made-up values; with --server a read runs there, and a write is priced "
+                                          "against its schema"},
                                  PRICING_FLAGS(&p),
                                  REMOTE_FLAGS(&remote)};
     struct err e = {0};
     struct script script;
     struct script_statement statement;
-    bool bare = argc && strncmp(argv[0], "-", 1) != 0; /* tally explain "SELECT ..." */
-    int rc = flags_read("explain", argc - bare, argv + bare, flags, ARRAY_LEN(flags));
-    if (bare && !text) text = argv[0];
+    struct arena arena;
+    int rc = flags_read("explain", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     script_of(&script, "--statement", slice_str(text ? text : ""));
     if (!script_next(&script, &statement)) {
@@ -153,13 +159,18 @@ int tally_explain(int argc, char **argv) {
     if (on_server && (p.schema || p.data))
         err_set(&e, ERR_CONFIG, "--schema and --data are of no use with --server");
     if (on_server && !e.set) (void)!remote_connect(&remote, &c, &e);
+    arena_init(&arena, 16 << 10, SCRIPT_MAX);
+    struct pricing_text x = {.arena = &arena, .written = statement.text, .run = statement.text};
     /* Running a write on the server would change its data, so the write is priced on empty tables with
-     * the server's schema. */
-    if (!e.set && on_server && !read) (void)!server_schema(&c, &schema, &e);
-    if (!e.set && !(on_server && read)) w = pricing_world(&p, true, &e);
+     * the server's schema. The types of markers are in the schema, too. */
+    bool reads_there = on_server && read, marked = reads_there && markers_are_in(statement.text, &arena);
+    if (!e.set && on_server && (!read || marked)) (void)!server_schema(&c, &schema, &e);
+    if (!e.set && (!reads_there || marked)) w = pricing_world(&p, true, &e);
     if (w && schema.n) (void)!world_load_text(w, "the server's schema", buf_slice(&schema), &e);
+    if (!e.set && marked) (void)!markers_fill(w, x.written, &arena, &x.run, &x.made_up, &e);
     if (e.set) rc = say_wrong(p.json, "explain", &e);
-    else rc = w ? price(&p, w, statement.text, &e) : explain_read(&p, &c, statement.text, &e);
+    else rc = reads_there ? explain_read(&p, &c, &x, &e) : price(&p, w, &x, &e);
+    arena_fini(&arena);
     if (w) world_free(w);
     client_close(&c);
     buf_fini(&schema);

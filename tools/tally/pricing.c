@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "metering/explanation.h"
+#include "tools/tally/markers.h"
 
 /* Sets *out to 0 or 1 when the flag is given. -1: it has neither value. */
 static int one_of(const char *flag, const char *value, const char *first, const char *second, bool *out,
@@ -43,10 +43,18 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
 
 bool pricing_is_read(struct slice text) { return text.n >= 6 && !strncasecmp((const char *)text.p, "SELECT", 6); }
 
-int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) {
-    int level = p->consistency && pricing_is_read(text) ? world_consistency(p->consistency) : CL_LOCAL_QUORUM;
-    const struct world_request q = {.text = text, .consistency = (uint16_t)level, .page_size = (int32_t)p->page_size};
-    return world_run(w, &q, out, e);
+int pricing_run(struct world *w, const struct pricing *p, struct pricing_text *text, struct world_answer *out,
+                struct err *e) {
+    bool filled = !markers_fill(w, text->written, text->arena, &text->run, &text->made_up, e);
+    int level = p->consistency && pricing_is_read(text->run) ? world_consistency(p->consistency) : CL_LOCAL_QUORUM;
+    const struct world_request q = {.text = text->run, .consistency = (uint16_t)level,
+                                    .page_size = (int32_t)p->page_size};
+    if (filled && !world_run(w, &q, out, e)) return 0;
+    const char *needs = world_faults(w).needs;
+    if (!needs) return -1;
+    const struct err why = *e;
+    err_clear(e);
+    return err_set(e, why.code, "%s; it needs %s", why.text, needs);
 }
 
 /* ---- the answer ---- */
@@ -60,7 +68,8 @@ static struct explanation explanation_of(const struct world_answer *a) {
                                 .rows_returned = a->rows_returned,
                                 .bytes_read = a->bytes_read,
                                 .partitions = a->partitions,
-                                .filtered = a->filtered};
+                                .filtered = a->filtered,
+                                .past_limit = a->past_limit};
 }
 
 void pricing_json(const struct world_answer *a, struct buf *out) {

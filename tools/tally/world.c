@@ -6,10 +6,12 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "cql/compat/compat_check.h"
 #include "cql/execute.h"
 #include "cql/request/consistency.h"
 #include "native_protocol/request.h"
 #include "server/admission.h"
+#include "tools/tally/left_out.h"
 #include "tools/tally/script.h"
 
 enum { REQUEST_MAX = 64 << 20, PAGE = 5000 };
@@ -27,8 +29,13 @@ struct world {
     struct catalog *catalog;
     struct cql_db *db;
     /* runs definitions without Keyspaces' rules, on the same engine and catalogue; NULL until the
-     * first world_define */
+     * first world_define of a strict world */
     struct cql_db *lenient;
+    struct arena noted;         /* notes and needs of the last statement */
+    struct compat_notes notes;
+    const char *needs;
+    struct arena kept;          /* left_out */
+    struct left_out *left_out;
     struct cql_session session;
     struct clock_control clock;
     struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
@@ -56,7 +63,7 @@ static struct cql_db_options database_options(struct world *w) {
         .eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock,
         .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
         .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
-        .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
+        .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_REPORT},
         .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
 }
 
@@ -71,6 +78,9 @@ struct world *world_new(const struct world_options *o, struct err *e) {
     w->o = *o;
     clock_control_init(&w->clock, &clock_real);
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
+    arena_init(&w->noted, 4 << 10, REQUEST_MAX);
+    arena_init(&w->kept, 4 << 10, REQUEST_MAX);
+    w->notes.arena = &w->noted;
     buf_init(&w->paging, 0);
     w->eng = eng_open(&eo, e);
     if (!w->eng || limit_rules_parse("", &limits.rules, e) || limit_values_parse("", &limits.values, e)) goto failed;
@@ -91,6 +101,8 @@ failed:
 void world_free(struct world *w) {
     cql_execution_fini(&w->run);
     arena_fini(&w->arena); /* it may hold values of the store */
+    arena_fini(&w->noted);
+    arena_fini(&w->kept);
     if (w->lenient) cql_db_free(w->lenient);
     if (w->db) cql_db_free(w->db);
     if (w->admission) admission_free(w->admission);
@@ -137,7 +149,7 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
 static struct cql_execution *begin(struct world *w) {
     cql_execution_fini(&w->run);
     arena_reset(&w->arena);
-    w->run = (struct cql_execution){.db = w->db, .session = &w->session, .arena = &w->arena};
+    w->run = (struct cql_execution){.db = w->db, .session = &w->session, .arena = &w->arena, .notes = &w->notes};
     return &w->run;
 }
 
@@ -151,9 +163,10 @@ static void run_once(struct world *w, struct world_answer *out, struct err *e) {
         charge_add(&out->charge, &w->run.charge);
         out->pages++;
         out->rows_read += cost->rows_read, out->rows_returned += cost->rows_returned;
-        out->bytes_read += cost->bytes_read, out->partitions += cost->partitions;
+        out->bytes_read += cost->bytes_read, partition_count_add(&out->partitions, cost);
         for (const struct op_read *x = cost->reads; x; x = x->next) {
             out->filtered += x->filtered;
+            out->past_limit += x->past_limit;
             out->entities += op_read_entities(x);
         }
         for (const struct op_write *x = cost->writes; x; x = x->next) out->entities += op_write_entities(x);
@@ -166,9 +179,28 @@ static void run_once(struct world *w, struct world_answer *out, struct err *e) {
         cql_prepared_unref(answer->result.prepared);
 }
 
+static void forget_faults(struct world *w) {
+    arena_reset(&w->noted);
+    w->notes.first = NULL;
+    w->needs = NULL;
+}
+
+struct world_faults world_faults(const struct world *w) {
+    return (struct world_faults){.notes = w->notes.first, .needs = w->needs};
+}
+
+bool world_leave_out(struct world *w, struct slice text, const char *path, uint32_t line) {
+    struct err ignored = {0};
+    const struct ast_stmt *s = cql_parse(&w->noted, text, &ignored);
+    if (!s || compat_rule_of(s->kind) == REFUSALS) return false;
+    left_out_add(&w->left_out, &w->kept, text, w->session.keyspace, path, line);
+    return true;
+}
+
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
     *out = (struct world_answer){.cost = &w->run.cost};
     err_clear(e);
+    forget_faults(w);
     w->session.protocol_version = 4;
     buf_clear(&w->paging, SIZE_MAX);
     do {
@@ -180,6 +212,7 @@ int world_run(struct world *w, const struct world_request *q, struct world_answe
         if (w->paging.n) x->request.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
         run_once(w, out, e);
     } while (w->paging.n);
+    if (e->set) w->needs = left_out_needed(w->left_out, &w->noted, q->text, w->session.keyspace, e);
     return e->set ? -1 : 0;
 }
 
@@ -187,7 +220,8 @@ int world_define(struct world *w, const struct world_request *q, struct err *e) 
     struct cql_db_options o = database_options(w);
     struct cql_db *strict = w->db;
     struct world_answer ignored;
-    o.compat = (struct compat){.mode = COMPAT_OFF};
+    if (!w->o.strict) return world_run(w, q, &ignored, e);
+    o.compat = (struct compat){.mode = COMPAT_REPORT};
     o.ttl_delete.fn = NULL; /* the first database already counts TTL deletes */
     if (!w->lenient && !(w->lenient = cql_db_new(&o, e))) return -1;
     w->db = w->lenient;
@@ -219,6 +253,7 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
     *paging_state = (struct slice){0};
     *throttled = false;
     err_clear(e);
+    forget_faults(w);
     if (c->now_us && clock_control_set(&w->clock, c->now_us)) return err_invalid(e, "a time that cannot be");
     w->session.protocol_version = c->version;
     if (set_keyspace(w, c->keyspace, e)) return -1;
@@ -292,9 +327,14 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) {
     err_clear(e);
+    forget_faults(w);
     begin(w)->request = (struct cql_request){.kind = REQUEST_PREPARE, .query = text};
-    return cql_execute(&w->run, e) ? NULL : w->run.run.answer.result.prepared;
+    if (!cql_execute(&w->run, e)) return w->run.run.answer.result.prepared;
+    w->needs = left_out_needed(w->left_out, &w->noted, text, w->session.keyspace, e);
+    return NULL;
 }
+
+const char *world_keyspace(const struct world *w) { return w->session.keyspace; }
 
 const struct schema *world_schema(struct world *w) { return catalog_schema(w->catalog); }
 
@@ -322,7 +362,8 @@ static int load(struct world *w, struct script *s, bool defines, struct err *e) 
     struct err why;
     while (!e->set && script_next(s, &statement)) {
         const struct world_request q = {.text = statement.text, .consistency = CL_LOCAL_QUORUM};
-        if (defines ? world_define(w, &q, &why) : world_run(w, &q, &ignored, &why))
+        int rc = defines ? world_define(w, &q, &why) : world_run(w, &q, &ignored, &why);
+        if (rc && !(defines && world_leave_out(w, statement.text, s->path, statement.line)))
             err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
     }
     return e->set ? -1 : 0;

@@ -6,13 +6,13 @@
 
 #include "cql/cql.h"
 #include "keyspaces/compat.h"
-#include "metering/charge.h"
+#include "metering/explanation.h"
 
 struct world_options {
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* bytes of a column's timestamp in tables with client-side timestamps */
-    bool strict;    /* refuse what Amazon Keyspaces refuses */
+    bool strict;    /* refuse what Amazon Keyspaces refuses; false: run it, and note the uses */
     bool cassandra; /* cassandra mode */
     /* refuse what exceeds the limits of tables (by capacity mode), partitions, connections and the
      * account */
@@ -28,9 +28,17 @@ struct world_answer {
     enum stmt_kind kind;
     struct op_cost *cost;
     struct charge charge; /* of all pages together */
-    uint64_t pages, rows_read, rows_returned, bytes_read, partitions, filtered, entities;
+    uint64_t pages, rows_read, rows_returned, bytes_read, filtered, past_limit, entities;
+    struct partition_count partitions;
     uint32_t n_warnings;
     const char **warnings;
+};
+
+/* Why the last statement of world_run failed, and what it uses that Amazon Keyspaces refuses; valid
+ * until the next statement. */
+struct world_faults {
+    const struct compat_note *notes; /* newest first; none in a strict world */
+    const char *needs; /* "the index that schema.cql:7 would create"; NULL: none that was left out */
 };
 
 struct world_request {
@@ -42,9 +50,14 @@ struct world_request {
 /* Runs a statement to its last page. -1: the statement is refused or wrong, e is the server's
  * error. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
-/* Runs a definition without the refusals of Amazon Keyspaces. -1: it is wrong, e is the server's
- * error. */
+struct world_faults world_faults(const struct world *w);
+/* Runs a definition without the refusals of Amazon Keyspaces. -1: it is wrong, or nothing that Tally
+ * has (world_leave_out); e is the server's error. */
 int world_define(struct world *w, const struct world_request *q, struct err *e) MUST_CHECK;
+/* Whether a statement that has just failed is of a kind that Amazon Keyspaces refuses whatever it
+ * says, such as CREATE INDEX; other statements go on without it. Its place is kept for
+ * world_faults. */
+bool world_leave_out(struct world *w, struct slice text, const char *path, uint32_t line);
 /* A captured request and its time. Its prepared statements must be known by world_prepare. */
 struct world_call {
     int64_t now_us;      /* since 1970; 0: now */
@@ -66,14 +79,16 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
  * provisioned. */
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
 
-/* Runs every statement of a file at LOCAL_QUORUM; with defines, by world_define. -1: one failed;
- * ERR_CONFIG with file and line. */
+/* Runs every statement of a file at LOCAL_QUORUM; with defines, by world_define, and indexes and
+ * the like are left out. -1: one failed; ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, bool defines, struct err *e) MUST_CHECK;
 /* Runs a text of definitions with world_define; errors give name as the file. */
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
 
 /* Prepares a statement, for its markers and result columns. The caller owns the reference. */
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) MUST_CHECK;
+/* The session's keyspace; "": none. */
+const char *world_keyspace(const struct world *w);
 /* The current schema. The caller owns the reference. */
 const struct schema *world_schema(struct world *w);
 /* The billable size of a table. */

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "cql/request/consistency.h"
-#include "tools/tally/capacity/markers.h"
+#include "tools/tally/markers.h"
 #include "tools/tally/json.h"
 #include "tools/tally/script.h"
 
@@ -281,7 +281,7 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
             *of = (struct plan_table){.rows = {.t = t, .input = input, .values = st->values,
                                                .per_partition = rows ? rows : 1},
                                       .unknown_rows = !rows, .by_partition = true,
-                                      .statics = markers_use_statics(st, &p->k, t)};
+                                      .statics = markers_use_statics(slice_str(st->text), &p->k, t)};
             p->n_tables++;
         }
         bool insert = p->k.statements[i]->kind == STMT_INSERT;
@@ -357,7 +357,11 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
     size_t from = q->text.n;
     q->of = st;
     p->k.prepared = world_markers(m->base, slice_str(st->text), &why);
-    if (!p->k.prepared || markers_find(st, &m->w->arena, &p->k, &why) || plan_parts(p, m, &why)) ask(q, &why);
+    bool found = p->k.prepared && !markers_find(slice_str(st->text), &m->w->arena, &p->k, &why);
+    /* The values of a marker are those of its column, and a named one hides its column. */
+    for (uint32_t i = 0; found && i < p->k.n && !why.set; i++)
+        if (*p->k.list[i].at.p == ':') err_set(&why, ERR_CONFIG, "its markers must be written as ?, not as :name");
+    if (!found || why.set || plan_parts(p, m, &why)) ask(q, &why);
     else {
         for (uint32_t i = 0; i < p->n_tables; i++) ask_table(&p->tables[i], q);
         struct buf ignored;
@@ -503,7 +507,7 @@ static int make_request(struct bench *b, struct world_request *out, struct err *
         const char *marker = (const char *)b->p->k.list[i].at.p;
         buf_put(&b->text, at, (size_t)(marker - at));
         if (put_value(b, i, &b->text, e)) return -1;
-        at = marker + 1;
+        at = marker + b->p->k.list[i].at.n;
     }
     buf_put_str(&b->text, at);
     *out = (struct world_request){.text = buf_slice(&b->text), .consistency = b->p->st->consistency,

@@ -37,11 +37,12 @@ static void put_row(struct sizing *z, struct slice text, const char *path, uint3
 }
 
 /* EXIT_DONE; or EXIT_NO and an error when the statement is refused. */
-static int size_one(struct sizing *z, struct slice text, const char *path, uint32_t line) {
+static int size_one(struct sizing *z, struct arena *arena, struct slice text, const char *path, uint32_t line) {
     struct world_answer a[MODELS];
+    struct pricing_text statement = {.arena = arena, .written = text};
     for (int i = 0; i < MODELS; i++) {
         struct err why = {0};
-        if (!pricing_run(z->of[i], &z->p, text, &a[i], &why)) continue;
+        if (!pricing_run(z->of[i], &z->p, &statement, &a[i], &why)) continue;
         err_set(z->e, why.code, "%s:%u: %s", path, line, why.text);
         return EXIT_NO;
     }
@@ -50,6 +51,7 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
         json_str(&z->json, "file", path);
         json_count(&z->json, "line", line);
         json_text(&z->json, "statement", text);
+        if (statement.made_up) json_text(&z->json, "run_as", statement.run);
         for (int i = 0; i < MODELS; i++) {
             json_open(&z->json, size_model_name((enum size_model)i), '{');
             json_count(&z->json, "bytes", a[i].charge.row_bytes + a[i].charge.static_bytes);
@@ -58,7 +60,7 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
             buf_u8(&z->json, '}');
         }
         buf_u8(&z->json, '}');
-    } else put_row(z, text, path, line, a);
+    } else put_row(z, statement.run, path, line, a);
     return EXIT_DONE;
 }
 
@@ -72,7 +74,7 @@ static int size_rows(struct sizing *z, struct arena *a) {
     for (uint32_t i = 0; !rc && i < s.n; i++) {
         buf_clear(&text, SIZE_MAX);
         sample_insert(t, &s.rows[i], &text);
-        rc = size_one(z, buf_slice(&text), z->rows, s.rows[i].line) ? EXIT_USAGE : EXIT_DONE;
+        rc = size_one(z, a, buf_slice(&text), z->rows, s.rows[i].line) ? EXIT_USAGE : EXIT_DONE;
     }
     buf_fini(&text);
     schema_unref(schema);
@@ -101,7 +103,7 @@ static int size(struct sizing *z) {
         struct script s;
         struct script_statement at;
         script_of(&s, "--statement", slice_str(z->statement));
-        while (!rc && script_next(&s, &at)) rc = size_one(z, at.text, "--statement", at.line);
+        while (!rc && script_next(&s, &at)) rc = size_one(z, &a, at.text, "--statement", at.line);
     }
     if (!rc) {
         struct buf out;

@@ -8,7 +8,7 @@
 
 #include "cql/cql.h"
 #include "tools/tally/capacity/keys.h"
-#include "tools/tally/capacity/literal.h"
+#include "tools/tally/literal.h"
 
 enum { DAY_S = 86400, CURVE_MAX = 288 };
 

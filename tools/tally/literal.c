@@ -1,4 +1,4 @@
-#include "tools/tally/capacity/literal.h"
+#include "tools/tally/literal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
