@@ -476,7 +476,86 @@ def test_what_captures_do_not_say_stays_unknown(files):
     said = captured(files, "--region", "us-east-1")
     assert all("how long is" in s["unknown"] for s in said["statements"]) and not any(t["complete"] for t in said["tables"])
     (cost,) = said["costs"]
-    assert cost["on_demand"]["total"] is None and cost["on_demand"]["reads"] is None and cost["storage"] is None
+    assert cost["on_demand"]["total"] is None and cost["on_demand"]["reads"] is None
+    # Cassandra's bytes, not compressed, at 0.25 dollars for a GB
+    assert cost["storage"] == pytest.approx((23273 / 0.11724 + 22367 / 0.02444) / 1e9 * 0.25, rel=1e-4)
+
+
+STATS = """Total number of tables: 1
+----------------
+Keyspace: shop
+\t\tTable: notes
+\t\tSpace used (live): {live}
+\t\tSSTable Compression Ratio: {ratio}
+\t\tNumber of partitions (estimate): {partitions}
+\t\tLocal read count: {reads}
+\t\tLocal write count: {writes}
+\t\tCompacted partition mean bytes: {mean}
+----------------
+"""
+NOTES = """CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3};
+CREATE TABLE shop.notes (id int PRIMARY KEY, note text);
+"""
+GIB = 2 ** 30
+
+
+def notes_of(files, nodes, uptimes, n_nodes, *flags):
+    default = {"live": 1, "ratio": -1.0, "partitions": 1000, "reads": 0, "writes": 0, "mean": 100}
+    stats = ",".join(str(files.write(f"stats{i}.txt", STATS.format(**{**default, **node}))) for i, node in enumerate(nodes))
+    infos = ",".join(str(files.write(f"info{i}.txt", f"Uptime (seconds) : {uptime}\n")) for i, uptime in enumerate(uptimes))
+    status = files.write("status.txt", "Datacenter: dc1\n" + "".join(f"UN  10.0.0.{i}  1 KiB  256  ?  {i}  rack1\n" for i in range(n_nodes)))
+    values = files.write("values.yaml", "tables:\n  shop.notes: {values: {note: size 20}}\n")
+    return tally("capacity", "--schema", files.write("notes.cql", NOTES), "--tablestats", stats, "--info", infos, "--status", status, "--workload", values,
+                 "--region", "us-east-1", "--samples", 20, "--json", *flags)
+
+
+def test_storage_of_a_cluster_is_its_live_bytes_before_compression_of_one_replica(files):
+    """10 GiB on each of 6 nodes at a ratio of 0.5, with 3 replicas: 40 GiB."""
+    said = json.loads(notes_of(files, [{"live": 10 * GIB, "ratio": 0.5}], [1000], 6).stdout)
+    (table,) = said["tables"]
+    assert table["storage_bytes"] == {"documented-2022": pytest.approx(40 * GIB), "current": pytest.approx(40 * GIB)}
+    assert said["costs"][0]["storage"] == pytest.approx(40 * GIB / 1e9 * 0.25)
+    # of two captured nodes each counts by its own ratio; one has no compression
+    said = json.loads(notes_of(files, [{"live": 10 * GIB, "ratio": 0.5}, {"live": 4 * GIB}], [1000, 1000], 6).stdout)
+    assert said["tables"][0]["storage_bytes"]["current"] == pytest.approx(24 * GIB)
+
+
+def test_each_node_counts_by_its_own_uptime(files):
+    """100 and 10 reads a second on two of two nodes, of which one was started a short time ago."""
+    said = json.loads(notes_of(files, [{"reads": 10_000_000, "writes": 3000}, {"reads": 1000}], [100_000, 100], 2).stdout)
+    rates = {s["name"].split(" of ")[0]: s["rate_mean"] for s in said["statements"]}
+    assert rates == pytest.approx({"reads": 110 / 2, "writes": 0.03 / 3})
+    assert json.loads(notes_of(files, [{"reads": 1000}] * 3, [100], 3).stdout)["statements"][0]["rate_mean"] == pytest.approx(15)
+    wrong = notes_of(files, [{}] * 3, [100, 100], 3)
+    assert wrong.returncode == 2 and "--info has 2 nodes and --tablestats 3" in wrong.stdout
+
+
+@pytest.mark.parametrize("mean, warns", [(20480, True), (120, False)])
+def test_a_sample_that_is_not_what_the_partitions_hold_is_named(files, mean, warns):
+    rows = files.write("notes.csv", "id,note\n1," + "x" * 20 + "\n")
+    said = json.loads(notes_of(files, [{"mean": mean, "reads": 5}], [100], 1, "--rows", rows).stdout)
+    warnings = [n for n in said["notes"] if n.startswith("WARNING")]
+    assert bool(warnings) == warns and all("20480 bytes in a mean partition, and 1 sampled rows of 127 bytes are 127" in w for w in warnings)
+
+
+def test_json_of_nodetool_is_read_and_static_columns_are_named(files):
+    """Both files are Cassandra 5.0.8's, of one moment."""
+    schema = files.write("notes.cql", "CREATE KEYSPACE capacity_notes WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n"
+                         "CREATE TABLE capacity_notes.orders (customer int, day int, note text, name text static, PRIMARY KEY (customer, day));\n")
+    values = files.write("values.yaml", "tables:\n  capacity_notes.orders: {rows_per_partition: 12, values: {note: size 300, name: size 1}}\n")
+    both = []
+    for form in ("txt", "json"):
+        run = tally("capacity", "--schema", schema, "--tablestats", NODETOOL / f"tablestats_static.{form}", "--info", NODETOOL / "info.txt", "--workload", values, "--json")
+        assert run.returncode == 0, run.stdout + run.stderr
+        said = json.loads(run.stdout)
+        (note,) = [n for n in said["notes"] if "static columns (name)" in n]
+        both.append((said["tables"], said["costs"], [s["rate_mean"] for s in said["statements"]]))
+    assert both[0][2] == both[1][2] and both[0][0][0]["rows"] == 600
+    assert both[0][0][0]["storage_bytes"]["current"] == pytest.approx(both[1][0][0]["storage_bytes"]["current"], rel=1e-3)
+    for text, words in [('{"a": {"tables": {"t": {"local_read_count": "many"}}}}', "n.json:1: a number is expected: 'local_read_count'"),
+                        ('{"a": {"tables": {"t": {"local_read_count": 1}}}}', "n.json:1: the figures of t lack 'local_write_count'")]:
+        run = tally("capacity", "--schema", schema, "--tablestats", files.write("n.json", text))
+        assert run.returncode == 2 and words in run.stderr, run.stderr
 
 
 def test_captures_of_all_nodes_are_scaled_to_the_cluster(files):

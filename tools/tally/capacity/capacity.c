@@ -39,7 +39,9 @@ static int apply_captures(struct capacity_command *c) {
     const struct { const char *paths; nodetool_read_fn read;
     } inputs[] = {{c->tablestats, nodetool_tablestats}, {c->tablehistograms, nodetool_tablehistograms},
                   {c->info, nodetool_info}, {c->status, nodetool_status}};
-    struct nodetool n = {.arena = &c->w.arena};
+    struct nodetool *n = ARENA_NEW(&c->w.arena, struct nodetool);
+    if (!n) return err_nomem(c->e);
+    *n = (struct nodetool){.arena = &c->w.arena};
     if (!c->tablestats)
         return c->tablehistograms || c->info || c->status
                    ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats")
@@ -47,10 +49,10 @@ static int apply_captures(struct capacity_command *c) {
     for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
         struct slice list = slice_str(inputs[i].paths ? inputs[i].paths : ""), text;
         for (const char *path; (path = next_of(&c->w.arena, &list));)
-            if (file_read(&c->w.arena, path, &text, c->e) || inputs[i].read(&n, path, text, c->e)) return -1;
+            if (file_read(&c->w.arena, path, &text, c->e) || inputs[i].read(n, path, text, c->e)) return -1;
     }
     uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
-    return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, c->e);
+    return nodetool_apply(n, &c->w, c->m.schema, c->replicas, level, c->e);
 }
 
 static int read_rows(struct capacity_command *c) {
@@ -65,13 +67,14 @@ static int read_rows(struct capacity_command *c) {
     struct buf text;
     buf_init(&text, 0);
     for (uint32_t i = 0; !c->e->set && i < s->n; i++) {
-        struct world_answer ignored;
+        struct world_answer a;
         struct err why = {0};
         buf_clear(&text, SIZE_MAX);
         sample_insert(t, &s->rows[i], &text);
         const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
-        if (world_run(c->m.base, &q, &ignored, &why))
+        if (world_run(c->m.base, &q, &a, &why))
             err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
+        else table->sample_bytes += (double)a.charge.row_bytes / s->n;
     }
     buf_fini(&text);
     if (c->e->set) return -1;

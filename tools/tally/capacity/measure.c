@@ -713,6 +713,12 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
         return 0;
     }
     t->partitions = t->input ? t->input->partitions : 0;
+    if (t->input && t->input->cassandra_bytes > 0) {
+        t->stored_bytes[0] = t->stored_bytes[1] = t->input->cassandra_bytes;
+        uint64_t rows = !t->table->n_clustering ? 1 : t->input->rows_per_partition;
+        t->rows = t->partitions * rows;
+        return 0;
+    }
     uint64_t per = !t->table->n_clustering ? 1 : t->input ? t->input->rows_per_partition : 0;
     if (!t->partitions) t->unknown = "no input says how many partitions it has";
     else if (!per) t->unknown = "no input says how many rows a partition has";

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/tally/yaml.h"
+
 /* ---- lines ---- */
 
 enum { LINE_MAX_BYTES = 512 };
@@ -70,26 +72,34 @@ static struct nodetool_table *find_table(struct nodetool *n, const char *keyspac
     return NULL;
 }
 
-/* The figures of a table in tablestats. Older releases call the partitions "keys". A figure with a
- * bit is required, and is summed up over the nodes. */
-static const struct { const char *label; size_t member; unsigned bit;
-} figures[] = {{"Local read count", offsetof(struct nodetool_table, reads), 1},
-               {"Local write count", offsetof(struct nodetool_table, writes), 2},
-               {"Space used (live)", offsetof(struct nodetool_table, live_bytes), 4},
-               {"Number of partitions (estimate)", offsetof(struct nodetool_table, partitions), 8},
-               {"Number of keys (estimate)", offsetof(struct nodetool_table, partitions), 8},
-               {"SSTable Compression Ratio", offsetof(struct nodetool_table, compression), 0}};
+/* The figures of a table in tablestats, with the names of -F json. Older releases call the partitions
+ * "keys". A figure with a bit is required. */
+static const struct { const char *label, *key; size_t member; unsigned bit;
+} figures[] = {
+    {"Local read count", "local_read_count", offsetof(struct nodetool_figures, reads), 1},
+    {"Local write count", "local_write_count", offsetof(struct nodetool_figures, writes), 2},
+    {"Space used (live)", "space_used_live", offsetof(struct nodetool_figures, live_bytes), 4},
+    {"Number of partitions (estimate)", "number_of_partitions_estimate", offsetof(struct nodetool_figures, partitions),
+     8},
+    {"Number of keys (estimate)", "number_of_keys_estimate", offsetof(struct nodetool_figures, partitions), 8},
+    {"Compacted partition mean bytes", "compacted_partition_mean_bytes",
+     offsetof(struct nodetool_figures, partition_mean), 0},
+    {"SSTable Compression Ratio", "sstable_compression_ratio", offsetof(struct nodetool_figures, compression), 0}};
 
-static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned *seen) {
+static double *figure_of(struct nodetool_figures *f, size_t i) {
+    return (double *)(void *)((char *)f + figures[i].member);
+}
+
+static int take_figure(const struct lines *l, struct nodetool_figures *f, unsigned *seen) {
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         const char *text = text_behind(l->line, figures[i].label);
-        double d, *to = (double *)(void *)((char *)t + figures[i].member);
+        double d;
         if (!text) continue;
         if (number_of(l, text, &d)) return -1;
         if (isnan(d) || (figures[i].bit && d < 0)) return bad(l, "a number is expected");
         if (*seen & figures[i].bit) return bad(l, "this stands there twice of one table");
         *seen |= figures[i].bit;
-        *to = figures[i].bit ? *to + d : d;
+        *figure_of(f, i) = d;
         return 0;
     }
     return strchr(l->line, ':') ? 0 : bad(l, "this is no line of tablestats");
@@ -103,10 +113,90 @@ static int end_table(const struct lines *l, const struct nodetool_table *t, unsi
     return 0;
 }
 
+/* The table, added if it is new, with the figures of the current capture. NULL: no memory. */
+static struct nodetool_table *open_table(struct nodetool *n, const char *keyspace, const char *name, uint32_t line) {
+    struct nodetool_table *t = find_table(n, keyspace, name);
+    if (!t) {
+        t = ARENA_NEW(n->arena, struct nodetool_table);
+        if (!t) return NULL;
+        *t = (struct nodetool_table){.keyspace = arena_strdup(n->arena, keyspace), .name = arena_strdup(n->arena, name),
+                                     .cells = -1};
+        if (!t->keyspace || !t->name) return NULL;
+        if (n->newest) n->newest->next = t;
+        else n->tables = t;
+        n->newest = t;
+    }
+    if (!t->nodes && !(t->nodes = ARENA_ARRAY(n->arena, NODES_MAX, struct nodetool_figures))) return NULL;
+    t->n_nodes = n->captures;
+    t->line = line;
+    return t;
+}
+
+/* ---- tablestats -F json, which is YAML, too ---- */
+
+static int take_json_table(struct yaml *y, const yaml_node_t *map, struct nodetool_figures *f, const char *name) {
+    const yaml_node_t *key, *value;
+    uint32_t at = 0;
+    unsigned seen = 0;
+    int rc;
+    while ((rc = yaml_next(y, map, &at, &key, &value)) > 0)
+        for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
+            if (strcmp(yaml_scalar(key), figures[i].key)) continue;
+            const char *text = yaml_scalar(value);
+            bool none = !figures[i].bit && text && (!strcmp(text, "NaN") || !strcmp(text, "null"));
+            struct err ignored = {0};
+            struct lines l = {.path = "", .e = &ignored};
+            /* with -H the sizes have units */
+            if (!none && (!text || number_of(&l, text, figure_of(f, i)) || (figures[i].bit && *figure_of(f, i) < 0)))
+                return yaml_wrong(y, value, "a number is expected: '%s'", figures[i].key);
+            seen |= figures[i].bit;
+        }
+    for (size_t i = 0; !rc && i < ARRAY_LEN(figures); i++)
+        if (figures[i].bit & ~seen) return yaml_wrong(y, map, "the figures of %s lack '%s'", name, figures[i].key);
+    return rc;
+}
+
+static int take_json_keyspace(struct yaml *y, struct nodetool *n, const char *keyspace, const yaml_node_t *map) {
+    const yaml_node_t *key, *value, *name, *table;
+    uint32_t at = 0, table_at = 0;
+    int rc, more = 0;
+    while ((rc = yaml_next(y, map, &at, &key, &value)) > 0) {
+        if (strcmp(yaml_scalar(key), "tables")) continue;
+        while ((more = yaml_next(y, value, &table_at, &name, &table)) > 0) {
+            struct nodetool_table *t = open_table(n, keyspace, yaml_scalar(name), yaml_line(name));
+            if (!t) return err_nomem(y->e);
+            if (take_json_table(y, table, &t->nodes[n->captures - 1], yaml_scalar(name))) return -1;
+        }
+        if (more) return -1;
+    }
+    return rc;
+}
+
+static int take_json(struct yaml *y, const yaml_node_t *root, void *to) {
+    const yaml_node_t *key, *value;
+    uint32_t at = 0;
+    int rc;
+    while ((rc = yaml_next(y, root, &at, &key, &value)) > 0)
+        if (value->type == YAML_MAPPING_NODE && take_json_keyspace(y, to, yaml_scalar(key), value)) return -1;
+    return rc;
+}
+
+/* ---- tablestats as text ---- */
+
+static int begin_capture(struct nodetool *n, struct err *e) {
+    return ++n->captures <= NODES_MAX ? 0 : err_set(e, ERR_CONFIG, "tablestats of more than %d nodes", NODES_MAX);
+}
+
 int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) {
     struct lines l = {.text = text, .path = path, .e = e};
     struct nodetool_table *t = NULL;
     char keyspace[64] = "";
+    struct yaml y = {.arena = n->arena, .path = path, .e = e};
+    n->path = path;
+    if (memmem(text.p, text.n, "local_read_count", 16)) {
+        if (begin_capture(n, e) || yaml_read(&y, text, take_json, n)) return -1;
+        return n->tables ? 0 : err_set(e, ERR_CONFIG, "%s:1: there is no table in it", path);
+    }
     unsigned seen = 0;
     bool begun = false;
     while (next_line(&l)) {
@@ -115,7 +205,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
         if (!table) table = text_behind(l.line, "Table (index)");
         if (!l.line[strspn(l.line, "-")]) continue;
         /* some releases do not print the number of tables first */
-        if (counts_tables || (of_keyspace && !begun)) n->captures++;
+        if ((counts_tables || (of_keyspace && !begun)) && begin_capture(n, e)) return -1;
         begun = begun || counts_tables || of_keyspace;
         if (counts_tables) continue;
         if ((of_keyspace || table) && end_table(&l, t, seen)) return -1;
@@ -125,26 +215,14 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
         } else if (table) {
             if (!*keyspace) return bad(&l, "a table stands before its keyspace");
             seen = 0;
-            t = find_table(n, keyspace, table);
-            if (!t) {
-                t = ARENA_NEW(n->arena, struct nodetool_table);
-                if (!t) return err_nomem(e);
-                *t = (struct nodetool_table){.keyspace = arena_strdup(n->arena, keyspace),
-                                             .name = arena_strdup(n->arena, table), .compression = -1, .cells = -1};
-                if (!t->keyspace || !t->name) return err_nomem(e);
-                if (n->newest) n->newest->next = t;
-                else n->tables = t;
-                n->newest = t;
-            }
-            t->line = l.number;
+            if (!(t = open_table(n, keyspace, table, l.number))) return err_nomem(e);
         } else if (t) {
-            if (take_figure(&l, t, &seen)) return -1;
+            if (take_figure(&l, &t->nodes[n->captures - 1], &seen)) return -1;
         } else if (!*keyspace || !strchr(l.line, ':')) {
             return bad(&l, "this is no line of tablestats");
         }
     }
     if (end_table(&l, t, seen)) return -1;
-    n->path = path;
     return n->tables ? 0 : bad(&l, "there is no table in it");
 }
 
@@ -210,8 +288,8 @@ int nodetool_info(struct nodetool *n, const char *path, struct slice text, struc
         if (!uptime) continue;
         if (number_of(&l, uptime, &d)) return -1;
         if (!(d > 0)) return bad(&l, "an uptime is more than nothing");
-        n->uptime_s = (n->uptime_s * n->uptimes + d) / (n->uptimes + 1);
-        n->uptimes++;
+        if (n->uptimes == NODES_MAX) return bad(&l, "there are too many nodes");
+        n->uptime_s[n->uptimes++] = d;
     }
     return n->uptimes > before ? 0 : bad(&l, "there is no line 'Uptime (seconds)'");
 }
@@ -243,6 +321,26 @@ struct applying {
     double scale; /* from what was captured to the cluster */
 };
 
+/* What the captured nodes have together: reads and writes a second of each node by its own uptime,
+ * and bytes as they are before compression. */
+struct cluster_figures {
+    double reads, writes, partitions, bytes, partition_mean;
+};
+
+static struct cluster_figures sum_of(const struct nodetool *n, const struct nodetool_table *t) {
+    struct cluster_figures sum = {0};
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
+        const struct nodetool_figures *f = &t->nodes[i];
+        double uptime_s = n->uptimes ? n->uptime_s[n->uptimes == 1 ? 0 : i] : 1;
+        sum.reads += f->reads / uptime_s;
+        sum.writes += f->writes / uptime_s;
+        sum.partitions += f->partitions;
+        sum.bytes += f->live_bytes / (f->compression > 0 ? f->compression : 1);
+        sum.partition_mean = fmax(sum.partition_mean, f->partition_mean);
+    }
+    return sum;
+}
+
 static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t,
                          bool reads, double rate, const char *unknown) {
     struct workload_statement *s = workload_add(x->w);
@@ -272,6 +370,20 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
     return s->text && s->name ? 0 : err_nomem(x->e);
 }
 
+static int note_statics(const struct applying *x, const struct schema_table *t) {
+    struct buf names;
+    buf_init(&names, 0);
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].kind == COLUMN_STATIC)
+            buf_printf(&names, "%s%s", names.n ? ", " : "", t->columns[i].name);
+    int rc = workload_note(x->w, x->e,
+                           "%s.%s: the INSERTs of tablestats do not write its static columns (%.*s): a write of both "
+                           "costs twice the units of each, and one of static data alone is a statement for --workload",
+                           t->keyspace->name, t->name, SLICE_FMT(buf_slice(&names)));
+    buf_fini(&names);
+    return rc;
+}
+
 static int apply_table(struct applying *x, const struct nodetool_table *n, const struct schema *schema) {
     struct err ignored = {0};
     const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
@@ -283,9 +395,10 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
     uint32_t replicas = x->replicas; /* 0: the keyspace does not say */
     for (uint32_t i = 0; !replicas && i < t->keyspace->n_replication; i++)
         replicas = (uint32_t)strtoul(t->keyspace->replication[i].value, NULL, 10);
+    const struct cluster_figures sum = sum_of(x->n, n);
     if (!w) return err_nomem(x->e);
-    if (!w->partitions && replicas && n->partitions > 0)
-        w->partitions = (uint64_t)(n->partitions * x->scale / replicas + 0.5);
+    if (!w->partitions && replicas && sum.partitions > 0)
+        w->partitions = (uint64_t)(sum.partitions * x->scale / replicas + 0.5);
     if (!w->rows_per_partition && t->n_clustering && n->cells >= 0 && t->n_regular) {
         double rows = floor(n->cells / t->n_regular + 0.5);
         w->rows_per_partition = rows < 1 ? 1 : (uint64_t)rows;
@@ -295,9 +408,24 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
                           n->keyspace, n->name, (unsigned long long)w->rows_per_partition, n->cells, t->n_regular))
             return -1;
     }
-    if (n->compression > 0 && replicas &&
-        workload_note(x->w, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace,
-                      n->name, n->live_bytes / n->compression * x->scale / replicas))
+    if (replicas && sum.bytes > 0) {
+        w->cassandra_bytes = sum.bytes * x->scale / replicas;
+        if (workload_note(x->w, x->e,
+                          "%s.%s: its storage is %.2f GiB: the live bytes of the nodes by their compression ratios, "
+                          "times %.3g for the nodes that were not captured, by %u replicas",
+                          n->keyspace, n->name, w->cassandra_bytes / 0x1p30, x->scale, replicas))
+            return -1;
+    }
+    /* A sampled row and the number of rows have to come to the partition that Cassandra has. */
+    uint64_t per = !t->n_clustering ? 1 : w->rows_per_partition ? w->rows_per_partition : 1;
+    double sampled = w->sample_bytes * (double)per;
+    if (sampled > 0 && (sum.partition_mean > 3 * sampled || sampled > 3 * sum.partition_mean) &&
+        sum.partition_mean > 0 &&
+        workload_note(x->w, x->e,
+                      "WARNING: %s.%s: tablestats has %.0f bytes in a mean partition, and %llu sampled rows of %.0f "
+                      "bytes are %.0f: the sample is of other rows, or rows_per_partition is about %.0f",
+                      n->keyspace, n->name, sum.partition_mean, (unsigned long long)per, w->sample_bytes, sampled,
+                      fmax(1, floor(sum.partition_mean / w->sample_bytes + 0.5))))
         return -1;
     for (const struct workload_statement *s = x->w->statements; s; s = s->next)
         if (!s->inferred && strstr(s->text, t->name))
@@ -309,14 +437,19 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
                                          : NULL;
     bool one = x->consistency == CL_ONE || x->consistency == CL_LOCAL_ONE;
     uint32_t asked = one ? 1 : replicas / 2 + 1;
-    double by = unknown ? 0 : x->scale / x->n->uptime_s;
-    if (n->reads > 0 && put_statement(x, n, t, true, unknown ? 0 : n->reads * by / asked, unknown)) return -1;
-    return n->writes > 0 ? put_statement(x, n, t, false, unknown ? 0 : n->writes * by / replicas, unknown) : 0;
+    if (sum.reads > 0 && put_statement(x, n, t, true, unknown ? 0 : sum.reads * x->scale / asked, unknown)) return -1;
+    if (sum.writes <= 0) return 0;
+    if (t->n_static && note_statics(x, t)) return -1;
+    return put_statement(x, n, t, false, unknown ? 0 : sum.writes * x->scale / replicas, unknown);
 }
 
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
                    uint16_t consistency, struct err *e) {
     uint32_t nodes = n->nodes ? n->nodes : n->captures;
+    if (n->uptimes > 1 && n->uptimes != n->captures)
+        return err_set(e, ERR_CONFIG,
+                       "--info has %u nodes and --tablestats %u: give those of the same nodes, in the same order",
+                       n->uptimes, n->captures);
     struct applying x = {.n = n, .w = w, .e = e, .replicas = replicas, .consistency = consistency,
                          .scale = (double)nodes / n->captures};
     if (workload_note(w, e,

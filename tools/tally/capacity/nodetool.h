@@ -1,5 +1,6 @@
-/* Reads the output of Cassandra's nodetool 3.0 to 5.0: tablestats (also with -H), tablehistograms,
- * info and status. A file may hold the output of several nodes, one after the other.
+/* Reads the output of Cassandra's nodetool 3.0 to 5.0: tablestats (also with -H, -F json and -F yaml),
+ * tablehistograms, info and status. A file may hold the output of several nodes, one after the other,
+ * except of JSON and YAML.
  *
  * nodetool counts reads and writes of a table but does not show the statements. So a read is taken
  * to be a read of one row by its whole key, and a write to be an INSERT of a whole row. Every
@@ -10,13 +11,22 @@
 #include "system_schema/objects/schema.h"
 #include "tools/tally/capacity/workload.h"
 
+enum { NODES_MAX = 1000 };
+
+/* The figures of a table on one node. */
+struct nodetool_figures {
+    double reads, writes, partitions, live_bytes;
+    double compression;    /* compressed size by the size before; 0 or less: not compressed */
+    double partition_mean; /* bytes; 0: not known */
+};
+
 struct nodetool_table {
     struct nodetool_table *next;
     const char *keyspace, *name;
     uint32_t line;
-    double reads, writes, partitions, live_bytes; /* of all captures together */
-    double compression;                           /* the last capture's; below 0: none */
-    double cells;                                 /* of a partition, median; below 0: not known */
+    uint32_t n_nodes;                /* up to which the figures reach; a node without the table has zeros */
+    struct nodetool_figures *nodes;  /* by capture, from 0 */
+    double cells;                    /* of a partition, median; below 0: not known */
 };
 
 struct nodetool {
@@ -26,7 +36,7 @@ struct nodetool {
     uint32_t captures;           /* of tablestats */
     uint32_t nodes;              /* of status: those that are up, of the first data centre; 0: not given */
     uint32_t uptimes;
-    double uptime_s;             /* of info, on average */
+    double uptime_s[NODES_MAX];  /* of info, by node, in the order of the captures */
 };
 
 /* Each reads what one of the commands prints. -1: ERR_CONFIG with file, line and what is not as
