@@ -36,6 +36,7 @@ static int hash_given(struct cql_run *r, const struct ast_role_options *o, char 
     if (!(o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))) return 0;
     const char *password = (const char *)arena_dup(r->arena, o->password).p;
     if (!password) return err_nomem(r->err);
+    if (strlen(password) != o->password.n) return err_invalid(r->err, "A password must not hold the character 0");
     if (o->given & ROLE_HASHED_PASSWORD) {
         *hash = password;
         enum password_form form = password_form(password);

@@ -284,13 +284,15 @@ static struct MHD_Daemon *start(struct http_listener *l) {
     struct sockaddr *at = is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
                      (is_v4 ? 0 : MHD_USE_DUAL_STACK) | (l->certificate ? MHD_USE_TLS : 0);
+    /* without TLS the options end here */
     enum MHD_OPTION more = l->certificate ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
     return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, at,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_end, l, more,
-                            on_handshake, MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_COMPLETED, on_end, l, more, on_handshake,
+                            MHD_OPTION_HTTPS_PRIORITIES, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2",
+                            MHD_OPTION_END);
 }
 
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) {

@@ -13,7 +13,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 
 from control import drop_rule, objects, release, set_rule
-from tally_server import ROOT, TALLYD, Server, eventually
+from tally_server import ROOT, TALLYD, Server, create_keyspace, eventually
 
 
 def log_in(server, name, password, **options):
@@ -228,6 +228,26 @@ def test_a_failed_drop_leaves_the_rights_that_were_granted(new_server):
     assert rights() == []
     cluster.shutdown()
     s.stop()
+
+
+def test_passwords_and_properties_with_the_character_0_are_refused_and_not_cut(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    with s.cluster(auth_provider=PlainTextAuthProvider("cassandra", "cassandra")) as cluster:
+        root = cluster.connect()
+        create_keyspace(root, "k")
+        root.execute("CREATE ROLE app WITH PASSWORD = 'one' AND LOGIN = true")
+        root.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
+        for text in ("CREATE ROLE b WITH PASSWORD = 'one\0two' AND LOGIN = true", "CREATE USER b WITH PASSWORD '\0two'", "ALTER ROLE app WITH PASSWORD = 'two\0'"):
+            with pytest.raises(InvalidRequest, match="A password must not hold the character 0"):
+                root.execute(text)
+        for text in ("CREATE TABLE k.u (p int PRIMARY KEY) WITH comment = 'one\0two'", "ALTER TABLE k.t WITH comment = '\0'",
+                     "ALTER TABLE k.t WITH caching = {'keys': 'ALL\0'}", "ALTER TABLE k.t WITH caching = {'keys\0x': 'ALL'}"):
+            with pytest.raises(InvalidRequest, match="A property must not hold the character 0"):
+                root.execute(text)
+        assert [r.role for r in root.execute("SELECT role FROM system_auth.roles")] == ["app", "cassandra"]
+        assert [(r.table_name, r.comment) for r in root.execute("SELECT table_name, comment FROM system_schema.tables WHERE keyspace_name = 'k'")] == [("t", "")]
+    with s.cluster(auth_provider=PlainTextAuthProvider("app", "one")) as cluster:
+        cluster.connect()
 
 
 def test_a_hash_that_would_hold_up_all_logins_is_refused(new_server):

@@ -57,6 +57,18 @@ def test_each_test_of_a_suite_starts_from_the_same_rows(session):
         put_back(session, "start")
 
 
+@pytest.mark.parametrize("name", ["one\0two", "x" * 64, "one\0", "\0"])
+def test_a_name_is_refused_and_not_cut(session, name):
+    for keyspace in (None, "k"):
+        with pytest.raises(InvalidRequest, match="at most 63 bytes, none of them 0"):
+            save(session, name, keyspace)
+    save(session, "one")
+    with pytest.raises(InvalidRequest, match="at most 63 bytes, none of them 0"):
+        put_back(session, name)
+    with pytest.raises(InvalidRequest, match="at most 63 bytes, none of them 0"):
+        save(session, "two", name)
+
+
 def test_schema_prepared_statements_and_metadata_follow(session):
     session.execute("INSERT INTO k.t (pk, v) VALUES (1, 'a')")
     save(session, "one")

@@ -62,6 +62,26 @@ def test_old_tls_versions_are_refused(tls):
     assert server.alive()
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_every_port_takes_tls_1_2_and_later(api_tls, version):
+    server, api, ca = api_tls
+    cql = int(server.ready["tls"].rsplit(":", 1)[1])
+    for port in (cql, api):
+        context = context_for(ca)
+        context.minimum_version = context.maximum_version = version
+        context.set_ciphers("ALL:@SECLEVEL=0")
+
+        def shake():
+            with socket.create_connection(("127.0.0.1", port), 300) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as s:
+                return s.version()
+
+        if version >= ssl.TLSVersion.TLSv1_2:
+            assert shake() == version.name.replace("_", ".")
+        else:
+            with pytest.raises((ssl.SSLError, OSError)):
+                shake()
+
+
 def test_plain_bytes_on_the_tls_port_harm_nobody(tls):
     server, host, port, cert = tls
     with socket.create_connection((host, port), 5) as s:
