@@ -419,6 +419,7 @@ static bool depends_on_newest(const struct cql_run *r, enum cql_outcome outcome)
 
 static enum cql_outcome run_once(struct cql_run *r) {
     r->eval = (struct evaluation){
+        .db = r->db,
         .arena = r->arena,
         .err = r->err,
         .n_values = r->in->params.n_values,

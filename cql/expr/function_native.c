@@ -2,6 +2,7 @@
 #include "base/murmur3.h"
 #include "base/random.h"
 #include "cql/expr/function.h"
+#include "cql/request/db.h"
 #include "types/calendar.h"
 #include "types/duration.h"
 
@@ -24,12 +25,18 @@ int function_uuid(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* Two calls differ by a random sequence and node (multicast bit set, RFC 4122 section 4.5). */
+/* Each call is later than the one before it, so that the rows of a batch keep its order. The
+ * sequence and the node are random (multicast bit set, RFC 4122 section 4.5): several servers may
+ * call at one time. */
 int function_now(const struct function_in *in, struct buf *out) {
+    struct cql_db *db = in->ev->db;
     uint64_t low;
     if (random_bytes(&low, sizeof low, in->ev->err)) return -1;
     low = (low & 0x3FFFFFFFFFFFFFFFu) | 0x8000010000000000u;
-    put_timeuuid(in->ev->now_us * 10 - gregorian_ms * 10000, low, out);
+    int64_t now_us = clock_wall_us(db->options.clock), last_us = atomic_load(&db->last_now_us), us;
+    do us = now_us > last_us ? now_us : last_us + 1;
+    while (!atomic_compare_exchange_weak(&db->last_now_us, &last_us, us));
+    put_timeuuid(us * 10 - gregorian_ms * 10000, low, out);
     return 0;
 }
 
@@ -37,19 +44,20 @@ static void put_date(int64_t ms, struct buf *out) {
     buf_u32(out, (uint32_t)(floor_div(ms, DAY_MS) + ((int64_t)1 << 31)));
 }
 
+/* These, too, read the clock at each call, as in Cassandra. */
 int function_current_timestamp(const struct function_in *in, struct buf *out) {
-    buf_u64(out, (uint64_t)floor_div(in->ev->now_us, 1000));
+    buf_u64(out, (uint64_t)floor_div(clock_wall_us(in->ev->db->options.clock), 1000));
     return 0;
 }
 
 int function_current_date(const struct function_in *in, struct buf *out) {
-    put_date(floor_div(in->ev->now_us, 1000), out);
+    put_date(floor_div(clock_wall_us(in->ev->db->options.clock), 1000), out);
     return 0;
 }
 
 int function_current_time(const struct function_in *in, struct buf *out) {
-    int64_t ms = floor_div(in->ev->now_us, 1000);
-    buf_u64(out, (uint64_t)(ms - floor_div(ms, DAY_MS) * DAY_MS) * 1000000);
+    int64_t us = clock_wall_us(in->ev->db->options.clock), day_us = (int64_t)DAY_MS * 1000;
+    buf_u64(out, (uint64_t)(us - floor_div(us, day_us) * day_us) * 1000);
     return 0;
 }
 

@@ -12,6 +12,7 @@ struct cql_db {
     struct catalog_listener listener; /* prepared statements follow changes of the schema */
     struct prepared_cache *prepared;
     struct table_sizes *sizes;
+    _Atomic int64_t last_now_us; /* the time of the last now(); the next one is later */
     /* Lists them for system.prepared_statements (system_schema/system_tables/virtual.h). */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
 };

@@ -204,8 +204,10 @@ struct cql_request {
 };
 
 /* The values and the moment that terms are evaluated with. values: of the statement's bind markers,
- * in their order. An evaluation allocates in arena and reports its error in err. */
+ * in their order. An evaluation allocates in arena and reports its error in err. db: for now() and
+ * the like, which read the clock at each call. */
 struct evaluation {
+    struct cql_db *db;
     struct arena *arena;
     struct err *err;
     uint32_t n_values;

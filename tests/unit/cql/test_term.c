@@ -8,6 +8,7 @@
 
 #include "cql/expr/term.h"
 #include "cql/cql.h"
+#include "cql/request/db.h"
 
 struct fixture {
     struct arena arena;
@@ -15,15 +16,24 @@ struct fixture {
     struct bind_specs binds;
     struct receiver specs[4];
     struct compile c;
+    struct cql_db db;
     struct evaluation ev;
 };
+
+static int64_t frozen(struct clock *c) {
+    (void)c;
+    return INT64_C(1700000000123456);
+}
+static struct clock clock_frozen = {.wall_us = frozen, .mono_us = frozen};
 
 static void setup(struct fixture *f) {
     memset(f, 0, sizeof *f);
     arena_init(&f->arena, 16384, 64 << 20);
     f->binds = (struct bind_specs){.n = 4, .specs = f->specs};
     f->c = (struct compile){.arena = &f->arena, .binds = &f->binds, .err = &f->err};
-    f->ev = (struct evaluation){.arena = &f->arena, .err = &f->err, .now_us = 1700000000000000, .now_s = 1700000000};
+    f->db.options.clock = &clock_frozen;
+    f->ev = (struct evaluation){.db = &f->db, .arena = &f->arena, .err = &f->err,
+                                .now_us = frozen(NULL), .now_s = 1700000000};
 }
 
 static struct term *compile(struct fixture *f, const char *type, const char *text) {
@@ -108,7 +118,8 @@ static void test_term_calls_functions(void **state) {
         {"timeuuid", "minTimeuuid('1970-01-01 00:00:00.001+0000')", "\"13816710-1dd2-11b2-8080-808080808080\""},
         {"timeuuid", "maxTimeuuid((timestamp)0)", "\"1381670f-1dd2-11b2-7f7f-7f7f7f7f7f7f\""},
         {"date", "toDate((timestamp)'2011-02-03 05:00')", "\"2011-02-03\""},
-        {"bigint", "to_unix_timestamp(now())", "1700000000000"},
+        {"bigint", "to_unix_timestamp(now())", "1700000000123"},
+        {"time", "current_time()", "\"22:13:20.123456000\""},
         {"bigint", "tounixtimestamp('2011-02-03')",
          "Ambiguous call to function tounixtimestamp (can be matched by following signatures: system.tounixtimestamp : "
          "(timestamp) -> bigint, "
@@ -304,6 +315,22 @@ static void test_hostile_nesting_ends(void **state) {
     arena_fini(&f.arena);
 }
 
+/* Each now() is later than the one before, although the clock stands still. */
+static void test_now_is_later_at_each_call(void **state) {
+    (void)state;
+    struct fixture f;
+    setup(&f);
+    struct term *t = compile(&f, "timeuuid", "now()");
+    struct value last, v;
+    assert_int_equal(term_eval(t, &f.ev, &last), 0);
+    for (int i = 0; i < 20; i++, last = v) {
+        assert_int_equal(term_eval(t, &f.ev, &v), 0);
+        assert_true(cql_value_compare(t->type, value_slice(last), value_slice(v)) < 0);
+        assert_int_equal(load_u32(v.p) - load_u32(last.p), 10);
+    }
+    arena_fini(&f.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_term_literals_of_collections),
@@ -315,6 +342,7 @@ int main(void) {
         cmocka_unit_test(test_arithmetic_is_for_numbers_of_bounded_length),
         cmocka_unit_test(test_collection_literals_have_no_limit_of_16_bits),
         cmocka_unit_test(test_calls_that_take_too_long_to_type_are_refused_as_such),
+        cmocka_unit_test(test_now_is_later_at_each_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
