@@ -1,6 +1,7 @@
 #include "native_protocol/request.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 enum query_flag {
     QUERY_VALUES = 0x01,
@@ -29,6 +30,11 @@ static int check(struct decode *d) { return d->rd.bad ? truncated(d) : 0; }
 
 /* [string]; p is never NULL unless rd.bad */
 static inline struct slice read_string(struct rd *r) { return rd_bytes(r, rd_u16(r)); }
+
+/* Is the text the word, in any case? For options and events, as Cassandra reads them. */
+static bool is_word(struct slice s, const char *word) {
+    return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
+}
 
 /* [bytes]: p NULL when null */
 static struct slice read_bytes(struct rd *r) {
@@ -206,12 +212,12 @@ int np_startup_decode(uint8_t version, struct slice body, struct np_startup *out
     for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
         struct slice key = read_string(&d.rd), value = read_string(&d.rd);
         if (d.rd.bad) break;
-        if (slice_is(key, "CQL_VERSION")) cql_version = value;
-        else if (slice_is(key, "COMPRESSION")) compression = value;
-        else if (slice_is(key, "THROW_ON_OVERLOAD")) out->throw_on_overload = slice_is(value, "1");
-        else if (slice_is(key, "CAPACITY")) out->capacity_full = slice_is(value, "full");
-        else if (slice_is(key, "DRIVER_NAME")) out->driver_name = value;
-        else if (slice_is(key, "DRIVER_VERSION")) out->driver_version = value;
+        if (is_word(key, "CQL_VERSION")) cql_version = value;
+        else if (is_word(key, "COMPRESSION")) compression = value;
+        else if (is_word(key, "THROW_ON_OVERLOAD")) out->throw_on_overload = slice_is(value, "1");
+        else if (is_word(key, "CAPACITY")) out->capacity_full = slice_is(value, "full");
+        else if (is_word(key, "DRIVER_NAME")) out->driver_name = value;
+        else if (is_word(key, "DRIVER_VERSION")) out->driver_version = value;
     }
     if (check(&d) || check_cql_version(cql_version, e)) return -1;
     if (!compression.n) return 0;
@@ -230,9 +236,9 @@ int np_register_decode(struct slice body, unsigned *events, struct err *e) {
     for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
         struct slice name = read_string(&d.rd);
         if (d.rd.bad) break;
-        if (slice_is(name, "TOPOLOGY_CHANGE")) *events |= NP_EVENT_TOPOLOGY;
-        else if (slice_is(name, "STATUS_CHANGE")) *events |= NP_EVENT_STATUS;
-        else if (slice_is(name, "SCHEMA_CHANGE")) *events |= NP_EVENT_SCHEMA;
+        if (is_word(name, "TOPOLOGY_CHANGE")) *events |= NP_EVENT_TOPOLOGY;
+        else if (is_word(name, "STATUS_CHANGE")) *events |= NP_EVENT_STATUS;
+        else if (is_word(name, "SCHEMA_CHANGE")) *events |= NP_EVENT_SCHEMA;
         else return err_set(e, ERR_PROTOCOL, "Invalid value '%.*s' for Type", SLICE_FMT(name));
     }
     return check(&d);

@@ -161,18 +161,25 @@ static int parse_date(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-/* h:m:s[.fraction], one or two digits each. */
+/* One number of a time as Java's Long.parseLong reads it: a sign and any number of digits; least to
+ * most, else -1. */
+static int64_t time_part(struct slice text, int64_t most) {
+    int64_t v;
+    return cqlt_parse_int64(text, &v) == 0 && v >= 0 && v <= most ? v : -1;
+}
+
+/* h:m:s[.fraction], with spaces around it. */
 static int read_time(struct slice text, int64_t *ns) {
+    while (text.n && *text.p <= ' ') text.p++, text.n--;
+    while (text.n && text.p[text.n - 1] <= ' ') text.n--;
+    int64_t h = time_part(slice_cut(&text, ':'), 23), m = time_part(slice_cut(&text, ':'), 59), fraction = 0;
+    if (h < 0 || m < 0 || !text.p) return -1;
+    int64_t s = time_part(slice_cut(&text, '.'), 59);
+    if (s < 0) return -1;
     struct cursor c = {.p = text.p, .end = text.p + text.n};
-    int64_t h = take_number(&c, 1, 2);
-    if (h < 0 || h > 23 || !take_char(&c, ':')) return -1;
-    int64_t m = take_number(&c, 1, 2);
-    if (m < 0 || m > 59 || !take_char(&c, ':')) return -1;
-    int64_t s = take_number(&c, 1, 2), fraction = 0;
-    if (s < 0 || s > 59) return -1;
-    if (take_char(&c, '.') && (fraction = take_fraction(&c)) < 0) return -1;
+    if (text.p && ((fraction = take_fraction(&c)) < 0 || c.p != c.end)) return -1;
     *ns = ((h * 60 + m) * 60 + s) * 1000000000 + fraction;
-    return c.p == c.end ? 0 : -1;
+    return 0;
 }
 
 static int parse_time(struct slice text, struct buf *out, struct err *e) {

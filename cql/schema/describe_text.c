@@ -1,8 +1,7 @@
 #include "cql/schema/describe_text.h"
 
 #include "cql/syntax/ast.h"
-
-bool describe_is_virtual(const struct schema_keyspace *ks) { return strcmp(ks->name, "system_virtual_schema") == 0; }
+#include "system_schema/system_tables/virtual.h"
 
 static void put_string(struct buf *out, const char *s) {
     buf_u8(out, '\'');
@@ -16,7 +15,7 @@ static void put_string(struct buf *out, const char *s) {
 void describe_keyspace(const struct describe_text *d, const struct schema_keyspace *ks) {
     static const char locator[] = "org.apache.cassandra.locator.";
     struct buf *out = d->out;
-    if (d->cassandra_mode && describe_is_virtual(ks)) {
+    if (d->cassandra_mode && keyspace_is_virtual(ks)) {
         buf_printf(out,
                    "/*\nWarning: Keyspace %s is a virtual keyspace and cannot be recreated with CQL.\nStructure, for "
                    "reference:\n",
@@ -180,7 +179,7 @@ static void put_drops(const struct describe_text *d, const struct schema_table *
 void describe_table(const struct describe_text *d, const struct schema_table *t) {
     static const char and[] = "\n    AND ";
     struct buf *out = d->out;
-    if (d->cassandra_mode && describe_is_virtual(t->keyspace)) {
+    if (d->cassandra_mode && keyspace_is_virtual(t->keyspace)) {
         describe_virtual_table(d, t);
         return;
     }

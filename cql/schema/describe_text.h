@@ -14,5 +14,3 @@ struct describe_text {
 void describe_keyspace(const struct describe_text *d, const struct schema_keyspace *ks);
 void describe_type(const struct describe_text *d, const struct schema_type *t);
 void describe_table(const struct describe_text *d, const struct schema_table *t);
-/* Its tables are made of nothing that CREATE could make again. */
-bool describe_is_virtual(const struct schema_keyspace *ks);

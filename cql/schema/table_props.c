@@ -105,6 +105,18 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
 }
 
+/* A new table with leveled compaction has larger bloom filters unless the statement says how large
+ * (TableParams.Builder). A later change of the compaction leaves them. */
+static void set_bloom_filter(const struct setting_context *x, struct table_settings *s) {
+    if (!x->cassandra_mode || s->given & SETTING_BIT(bloom_filter_fp_chance)) return;
+    for (uint32_t i = 0; i < s->compaction.n; i++) {
+        const struct schema_option *o = &s->compaction.entries[i];
+        if (strcmp(o->name, "class") || !strstr(o->value, "LeveledCompactionStrategy")) continue;
+        s->bloom_filter_fp_chance = 0.1;
+        s->given |= SETTING_BIT(bloom_filter_fp_chance);
+    }
+}
+
 const struct table_settings *table_props_settings(struct compile *c, const struct ast_props *p,
                                                   const struct schema_table *altered) {
     const struct setting_context x = ddl_settings(c);
@@ -122,6 +134,7 @@ const struct table_settings *table_props_settings(struct compile *c, const struc
         }
     }
     if ((p->settings && settings_check_values(&x, out)) || take_all(c, p, true, out)) return NULL;
+    if (!altered) set_bloom_filter(&x, out);
     const struct table_settings *old = altered ? &altered->settings : out;
     int64_t least = (out->given & SETTING_BIT(min_index_interval) ? out : old)->min_index_interval;
     int64_t most = (out->given & SETTING_BIT(max_index_interval) ? out : old)->max_index_interval;

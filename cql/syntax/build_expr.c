@@ -15,10 +15,27 @@ static struct ast_expr *leaf(struct parse *p, enum ast_expr_kind kind, struct to
     return x;
 }
 
+/* A float of a statement fits into a double, whatever its column's type is: Cassandra's parser reads
+ * it as a Java double, and then reads that one's text, "Infinity", as a decimal. */
+static void check_float(struct parse *p, struct slice text) {
+    uint64_t value;
+    struct err ignored = {0};
+    struct buf wire;
+    buf_init(&wire, 0);
+    bool read = cql_literal_parse(cql_type_scalar(CQL_DOUBLE), LIT_FLOAT, text, "", 0, &wire, &ignored) == 0;
+    value = read && wire.n == 8 ? load_u64(wire.p) << 1 >> 1 : 0;
+    buf_fini(&wire);
+    if (value == UINT64_C(0x7FF0000000000000))
+        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException Character I is neither a "
+                       "decimal digit number, decimal point, nor \"e\" notation exponential mark.",
+                    SLICE_FMT(p->text));
+}
+
 struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t) {
     struct ast_expr *x = leaf(p, EXPR_LITERAL, t);
     x->literal = kind;
     x->text = cqli_token_text(p, t);
+    if (kind == LIT_FLOAT) check_float(p, x->text);
     return x;
 }
 

@@ -79,13 +79,15 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
     return NULL;
 }
 
-/* As strcmp; compares the first two bytes inline, because most names differ early and the call
- * costs more. */
+/* Compares the first two bytes inline, because most names differ early and the call of strcmp costs
+ * more. */
 static inline int compare_names(const char *a, const char *b) {
-    if (a[0] != b[0] || !a[0]) return (uint8_t)a[0] - (uint8_t)b[0];
+    if (a[0] != b[0] || !a[0]) return (int8_t)a[0] - (int8_t)b[0];
     if (a[1] != b[1] || !a[1]) return (uint8_t)a[1] - (uint8_t)b[1];
     return strcmp(a + 2, b + 2);
 }
+
+int schema_column_names_compare(const char *a, const char *b) { return compare_names(a, b); }
 
 static const struct schema_column *column_among(const struct schema_column *columns, uint32_t n, const char *name) {
     uint32_t from = 0, to = n;
@@ -100,7 +102,7 @@ static const struct schema_column *column_among(const struct schema_column *colu
 }
 
 /* Columns are sorted: key columns in the order of the key, then static columns by name, then the
- * others by name. */
+ * others by name (schema_column_names_compare). */
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
     uint32_t n_key = t->n_partition_key + t->n_clustering;
     for (uint32_t i = 0; i < n_key; i++)

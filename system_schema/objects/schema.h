@@ -169,6 +169,9 @@ static inline bool schema_column_is_key(const struct schema_column *c) {
     return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING;
 }
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
+/* The order of columns: bytes of UTF-8, the first of which has a sign, so that "\u00e9" is before "Z"
+ * (Cassandra's ColumnIdentifier compares the first eight bytes as a Java long). */
+int schema_column_names_compare(const char *a, const char *b);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
 /* Finds a type that statements may use; it lives as long as the snapshot. NULL: there is none. */
 const struct schema_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);

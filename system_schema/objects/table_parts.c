@@ -6,7 +6,7 @@ static int column_order(const void *pa, const void *pb) {
     const struct schema_column *a = pa, *b = pb;
     if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
     if (schema_column_is_key(a)) return (a->position > b->position) - (a->position < b->position);
-    return strcmp(a->name, b->name);
+    return schema_column_names_compare(a->name, b->name);
 }
 
 int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out, struct err *e) {

@@ -131,20 +131,22 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
     return t;
 }
 
-/* Shows SimpleStrategy in place of Cassandra's LocalStrategy: drivers place no replicas for that
- * one, and some tools then fail. */
+/* Keyspaces replicates its system keyspaces as any other. In cassandra mode those of the node itself have
+ * LocalStrategy. */
 static struct space *make_keyspace(struct arena *a, const struct system_table *all, size_t n_all, const char *name,
                                    int release, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
     struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
     if (!ks || !replication) return err_null(err_nomem(e));
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
+    bool local = !(release & KEYSPACES) && (strcmp(name, "system") == 0 || strcmp(name, "system_schema") == 0);
+    if (local) replication[0].value = "org.apache.cassandra.locator.LocalStrategy";
     const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3"
                          : strcmp(name, "system_traces") == 0                           ? "2"
                                                                                         : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
-    ks->n_replication = 2;
+    ks->n_replication = local ? 1 : 2;
     ks->replication = replication;
     struct space *space = space_new(0, ks, NULL, e);
     for (size_t i = 0; space && i < n_all; i++) {

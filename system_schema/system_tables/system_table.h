@@ -61,7 +61,6 @@ bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *r
 int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */
 int emit_columns(struct row_out *ro, const struct schema_table *t);
-bool keyspace_is_virtual(const struct schema_keyspace *ks);
 /* As schema_capacity, but units that auto scaling provides replace those of the definition. */
 void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct table_capacity *out);
 /* As catalog_settings. */

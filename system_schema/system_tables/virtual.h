@@ -15,6 +15,10 @@
 
 #include "system_schema/objects/schema.h"
 
+/* Is it one of the keyspaces whose tables Cassandra computes? DESCRIBE and system_virtual_schema show
+ * them as such. */
+bool keyspace_is_virtual(const struct schema_keyspace *ks);
+
 /* A statement that a client prepared. A layer above the catalogue keeps them; the catalogue sees
  * only these fields. */
 struct virtual_prepared {
