@@ -42,14 +42,18 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (r.bad) return err_invalid(e, "Not enough bytes to read a %s", kind_name(t));
     if (n < 0) return err_invalid(e, "The data cannot be deserialized as a %s", kind_name(t));
     uint64_t items = t->id == CQL_MAP ? 2 * (uint64_t)n : (uint64_t)n;
+    bool has_null = false;
     for (uint64_t i = 0; i < items; i++) {
         int32_t size = (int32_t)rd_u32(&r);
         if (r.bad) return err_invalid(e, "Not enough bytes to read a %s", kind_name(t));
-        if (size < 0) return err_invalid(e, "Null value read when not allowed");
+        if (size < 0) has_null = true;
+        if (has_null && t->id != CQL_LIST) break;
+        if (size < 0) continue; /* of a list, Cassandra reads all elements first */
         struct slice item = rd_bytes(&r, (size_t)size);
         if (r.bad) return err_invalid(e, "Not enough bytes to read a %s", kind_name(t));
         if (cql_value_validate(item_type(t, (uint32_t)i), item, e) < 0) return -1;
     }
+    if (has_null && (t->id != CQL_LIST || !rd_left(&r))) return err_invalid(e, "Null value read when not allowed");
     if (rd_left(&r)) return err_invalid(e, "Unexpected extraneous bytes after %s value", kind_name(t));
     return 0;
 }

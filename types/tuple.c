@@ -67,20 +67,34 @@ static int parse_field(const struct cql_type *t, struct slice field, int64_t now
     return rc;
 }
 
-/* "1:a\:b:@": fields end at a colon that no backslash precedes. */
+/* Takes the next field of "1:a\:b:@" off the text: fields end at a colon that no backslash precedes.
+ * text->p is NULL after the last one. */
+static struct slice take_field(struct slice *text) {
+    size_t n = 0;
+    while (n < text->n && text->p[n] != ':') n += text->p[n] == '\\' && n + 1 < text->n ? 2 : 1;
+    struct slice field = slice_of(text->p, n);
+    *text = n < text->n ? slice_of(text->p + n + 1, text->n - n - 1) : (struct slice){0};
+    return field;
+}
+
+static int refuse_fields(const struct cql_type *t, uint32_t n, struct err *e) {
+    struct buf type;
+    buf_init(&type, 0);
+    cql_type_print(t, &type);
+    struct slice s = buf_slice(&type);
+    err_invalid(e, "Invalid tuple literal: too many elements. Type %.*s expects %u but got %u", CQLT_QUOTE(s),
+                t->n_args, n);
+    buf_fini(&type);
+    return -1;
+}
+
 static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    bool more = text.n > 0;
-    for (uint32_t i = 0; more; i++) {
-        if (i == t->n_args)
-            return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple",
-                               t->n_args);
-        size_t n = 0;
-        while (n < text.n && text.p[n] != ':') n += text.p[n] == '\\' && n + 1 < text.n ? 2 : 1;
-        struct slice field = slice_of(text.p, n);
-        more = n < text.n;
-        text = slice_of(text.p + n + more, text.n - n - more);
-        if (parse_field(t->args[i], field, now_us, out, e) < 0) return -1;
-    }
+    uint32_t n = 0;
+    if (text.n == 0) return 0;
+    for (struct slice rest = text; rest.p; n++) take_field(&rest);
+    if (n > t->n_args) return refuse_fields(t, n, e);
+    for (uint32_t i = 0; i < n; i++)
+        if (parse_field(t->args[i], take_field(&text), now_us, out, e) < 0) return -1;
     return 0;
 }
 

@@ -45,6 +45,7 @@
 %type nm {struct token}
 %type cnm {struct token}
 %type name {const char *}
+%type keyspace {const char *}
 %type cname {const char *}
 %type table {struct ast_name}
 %type names {struct seq *}
@@ -71,6 +72,8 @@ nm(A) ::= QNAME(B). { A = B; }
 cnm(A) ::= nm(B). { A = B; }
 cnm(A) ::= EMPTY_NAME(B). { A = B; }
 name(A) ::= nm(B). { A = cqli_ident(p, B); }
+keyspace(A) ::= name(B). { A = B; }
+keyspace(A) ::= QMARK(B). { A = cqli_ident(p, B); cqli_refuse(p, "Bind variables cannot be used for keyspace names"); }
 cname(A) ::= cnm(B). { A = cqli_ident(p, B); }
 table(A) ::= name(B). { A = cqli_name(NULL, B); }
 table(A) ::= name(B) DOT name(C). { A = cqli_name(B, C); }

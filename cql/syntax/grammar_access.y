@@ -42,7 +42,7 @@ describe_kind(A) ::= AGGREGATE(B). { A = B; }
 describe_kind(A) ::= ONLY(B). { A = B; }
 %type keyspace_opt {const char *}
 keyspace_opt(A) ::= . { A = NULL; }
-keyspace_opt(A) ::= name(B). { A = B; }
+keyspace_opt(A) ::= keyspace(B). { A = B; }
 
 /* ---- roles, users, permissions, identities ---- */
 
@@ -142,8 +142,8 @@ permission_list(A) ::= ALL. { A = (struct ast_permissions){0}; }
 permission_list(A) ::= ALL PERMISSIONS. { A = (struct ast_permissions){0}; }
 permission_list(A) ::= permissions(B). { A = (struct ast_permissions){.n = B->n, .items = B->p}; }
 resource(A) ::= ALL KEYSPACES. { A = (struct ast_resource){.kind = RESOURCE_ALL_KEYSPACES}; }
-resource(A) ::= KEYSPACE name(N). { A = (struct ast_resource){.kind = RESOURCE_KEYSPACE, .name.name = N}; }
-resource(A) ::= ALL TABLES IN KEYSPACE name(N). { A = (struct ast_resource){.kind = RESOURCE_ALL_TABLES, .name.name = N}; }
+resource(A) ::= KEYSPACE keyspace(N). { A = (struct ast_resource){.kind = RESOURCE_KEYSPACE, .name.name = N}; }
+resource(A) ::= ALL TABLES IN KEYSPACE keyspace(N). { A = (struct ast_resource){.kind = RESOURCE_ALL_TABLES, .name.name = N}; }
 resource(A) ::= COLUMNFAMILY table(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name = N}; }
 resource(A) ::= resource_word(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name.name = cqli_ident(p, N)}; }
 resource(A) ::= resource_word(K) DOT name(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name = {cqli_ident(p, K), N}}; }
@@ -151,7 +151,7 @@ resource(A) ::= table(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .n
 resource(A) ::= ALL ROLES. { A = (struct ast_resource){.kind = RESOURCE_ALL_ROLES}; }
 resource(A) ::= ROLE role_name(N). { A = (struct ast_resource){.kind = RESOURCE_ROLE, .name.name = N}; }
 resource(A) ::= ALL FUNCTIONS. { A = (struct ast_resource){.kind = RESOURCE_ALL_FUNCTIONS}; }
-resource(A) ::= ALL FUNCTIONS IN KEYSPACE name(N). { A = (struct ast_resource){.kind = RESOURCE_ALL_FUNCTIONS_IN, .name.name = N}; }
+resource(A) ::= ALL FUNCTIONS IN KEYSPACE keyspace(N). { A = (struct ast_resource){.kind = RESOURCE_ALL_FUNCTIONS_IN, .name.name = N}; }
 resource(A) ::= FUNCTION function_name(N) LP types_opt(L) RP. {
     A = (struct ast_resource){.kind = RESOURCE_FUNCTION, .name = N, .n_args = L->n, .arg_types = L->p};
 }

@@ -3,33 +3,33 @@
 /* ---- USE, TRUNCATE, keyspaces ---- */
 
 %type ddl {struct ast_stmt *}
-ddl(A) ::= USE(T) name(N). { A = cqli_stmt(p, STMT_USE, T); A->use.keyspace = N; }
+ddl(A) ::= USE(T) keyspace(N). { A = cqli_stmt(p, STMT_USE, T); A->use.keyspace = N; }
 ddl(A) ::= TRUNCATE(T) table_word_opt table(N). { A = cqli_other(p, STMT_TRUNCATE, T); A->other->truncate.table = N; }
 table_word_opt ::= .
 table_word_opt ::= COLUMNFAMILY.
 keyspace_word ::= KEYSPACE.
 keyspace_word ::= SCHEMA.
-ddl(A) ::= CREATE(T) keyspace_word if_not_exists(I) name(N) WITH props(P). {
+ddl(A) ::= CREATE(T) keyspace_word if_not_exists(I) keyspace(N) WITH props(P). {
     A = cqli_stmt(p, STMT_CREATE_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_not_exists = I, .props = *P};
 }
-ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) WITH props(P). {
+ddl(A) ::= ALTER(T) keyspace_word if_exists(I) keyspace(N) WITH props(P). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .props = *P};
 }
-ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) ADD nm(W) eq_opt prop_map(M). {
+ddl(A) ::= ALTER(T) keyspace_word if_exists(I) keyspace(N) ADD nm(W) eq_opt prop_map(M). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .add_tags = true, .tags = M};
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
     cqli_prop_check_map(p, "tags", M);
 }
-ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) DROP nm(W) eq_opt prop_map(M). {
+ddl(A) ::= ALTER(T) keyspace_word if_exists(I) keyspace(N) DROP nm(W) eq_opt prop_map(M). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .drop_tags = true, .tags = M};
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
     cqli_prop_check_map(p, "tags", M);
 }
-ddl(A) ::= DROP(T) keyspace_word if_exists(I) name(N). {
+ddl(A) ::= DROP(T) keyspace_word if_exists(I) keyspace(N). {
     A = cqli_stmt(p, STMT_DROP_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I};
 }

@@ -237,8 +237,9 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
         return merge_refused(b, shown, "Collection column ",
                              " can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality");
     if (old->columns[0] != s->columns[0])
-        return merge_refused(b, s, "Column \"",
-                             "\" cannot be restricted by two inequalities not starting with the same column");
+        return err_invalid(b->c->err,
+                           "Column \"%s\" cannot be restricted by two inequalities not starting with the same column",
+                           (old->columns[0]->position > s->columns[0]->position ? old : s)->columns[0]->name);
     if (old->from.term && s->from.term)
         return merge_refused(b, shown, "More than one restriction was found for the start bound on ", "");
     if (old->to.term && s->to.term)
