@@ -108,17 +108,49 @@ static int take_zone(struct cursor *c, int64_t *minutes) {
     return 0;
 }
 
+/* A number with any number of digits, or -1. */
+static int64_t take_loose(struct cursor *c, int64_t least, int64_t most) {
+    int64_t v = take_number(c, 1, 18);
+    return v < least || v > most ? -1 : v;
+}
+
+/* year-month-day h:m[:s[.fraction]] with any number of digits each. */
+static int take_loose_moment(struct cursor *c, int64_t *year, int *month, int *day, int64_t *clock_ms) {
+    int64_t m, d, h, minute, s = 0, ns = 0;
+    if ((*year = take_loose(c, 1, YEARS_MAX)) < 0 || !take_char(c, '-')) return -1;
+    if ((m = take_loose(c, 1, 12)) < 0 || !take_char(c, '-')) return -1;
+    if ((d = take_loose(c, 1, 31)) < 0 || !(take_char(c, ' ') || take_char(c, 'T'))) return -1;
+    if ((h = take_loose(c, 0, 24)) < 0 || !take_char(c, ':') || (minute = take_loose(c, 0, 59)) < 0) return -1;
+    if (take_char(c, ':')) {
+        if ((s = take_loose(c, 0, 59)) < 0) return -1;
+        if (take_char(c, '.') && c->p < c->end && *c->p >= '0' && *c->p <= '9') ns = take_fraction(c);
+    }
+    if (h == 24 && (minute || s || ns)) return -1;
+    *month = (int)m, *day = (int)d;
+    *clock_ms = ((h * 60 + minute) * 60 + s) * 1000 + ns / 1000000;
+    return 0;
+}
+
+/* A date and, if given, a clock, with all their digits. */
+static int take_moment(struct cursor *c, int64_t *year, int *month, int *day, int64_t *clock_ms) {
+    *clock_ms = 0;
+    if (take_date(c, year, month, day) < 0 || *year < -YEARS_MAX || *year > YEARS_MAX) return -1;
+    if (c->p < c->end && (*c->p == 'T' || (*c->p == ' ' && c->end - c->p > 1 && c->p[1] >= '0' && c->p[1] <= '9'))) {
+        c->p++;
+        *clock_ms = take_clock(c);
+    }
+    return *clock_ms < 0 ? -1 : 0;
+}
+
 static int read_timestamp(struct slice text, int64_t *ms) {
     struct cursor c = {.p = text.p, .end = text.p + text.n};
-    int64_t year, clock_ms = 0, zone = 0;
+    int64_t year, clock_ms, zone = 0;
     int month, day;
-    if (take_date(&c, &year, &month, &day) < 0 || year < -YEARS_MAX || year > YEARS_MAX) return -1;
-    int length = calendar_month_length(year, month);
-    if (c.p < c.end && (*c.p == 'T' || (*c.p == ' ' && c.end - c.p > 1 && c.p[1] >= '0' && c.p[1] <= '9'))) {
-        c.p++;
-        clock_ms = take_clock(&c);
-        if (clock_ms < 0) return -1;
+    if (take_moment(&c, &year, &month, &day, &clock_ms) < 0) {
+        c.p = text.p;
+        if (take_loose_moment(&c, &year, &month, &day, &clock_ms) < 0) return -1;
     }
+    int length = calendar_month_length(year, month);
     if (c.p < c.end && take_zone(&c, &zone) < 0) return -1;
     *ms = calendar_days(year, month, day < length ? day : length) * DAY_MS + clock_ms - zone * 60000;
     return 0;
