@@ -11,6 +11,7 @@
 #include "cql/row/table_size.h"
 #include "cql/statement.h"
 #include "cql/write/batch.h"
+#include "cql/write/row_bound.h"
 #include "cql/write/write.h"
 
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
@@ -31,14 +32,16 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
         db->each_prepared = prepared_each;
         db->prepared = prepared_cache_new(o->prepared_bytes);
         if (db->prepared) db->sizes = table_sizes_new(o->eng, &rules, e);
+        if (db->sizes && o->max_row_bytes) db->row_bound = row_bound_new(o->max_row_bytes, e);
     }
-    if (db && db->sizes) {
+    if (db && db->sizes && (db->row_bound || !o->max_row_bytes)) {
         if (o->ttl_delete.fn) table_sizes_watch(db->sizes, o->catalog, o->ttl_delete.fn, o->ttl_delete.arg);
         db->listener = (struct catalog_listener){.changed = prepared_on_change, .arg = db};
         catalog_on_change(o->catalog, &db->listener);
         return db;
     }
     if (db) prepared_cache_free(db->prepared);
+    if (db) table_sizes_free(db->sizes);
     free(db);
     return err_null(err_nomem(e));
 }
@@ -49,6 +52,7 @@ void cql_db_free(struct cql_db *db) {
     prepared_cache_free(db->prepared);
     table_sizes_unwatch(db->sizes);
     table_sizes_free(db->sizes);
+    row_bound_free(db->row_bound);
     free(db);
 }
 

@@ -209,6 +209,7 @@ static int open_database(struct instance *in, struct err *e) {
                                  .unmetered = s->unmetered,
                                  .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
                                  .prepared_bytes = s->memory.parts[MEMORY_PREPARED],
+                                 .max_row_bytes = s->max_row_bytes,
                                  .access = in->access,
                                  .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);

@@ -143,6 +143,16 @@ static int read_tls(struct settings *s, const struct config *c, struct err *e) {
     return 0;
 }
 
+/* A row that is read and merged takes several times its size. */
+static int read_max_row_size(struct settings *s, const struct config *c, struct err *e) {
+    enum { MB_SHIFT = 20, USUAL = 256, OF_MEMORY = 8, MOST = 1 << 20 };
+    unsigned long mb = s->memory.memory / OF_MEMORY >> MB_SHIFT;
+    if (mb > USUAL) mb = USUAL;
+    if (*c->values[CONFIG_MAX_ROW_SIZE] && number(c, CONFIG_MAX_ROW_SIZE, 0, MOST, &mb, e)) return -1;
+    s->max_row_bytes = (uint64_t)mb << MB_SHIFT;
+    return 0;
+}
+
 static int read_memory(struct settings *s, const struct config *c, struct err *e) {
     enum { MB_SHIFT = 20, LARGEST_SHIFT = 42 };
     static const struct {
@@ -171,7 +181,8 @@ static int read_memory(struct settings *s, const struct config *c, struct err *e
             return err_set(e, ERR_CONFIG, "--%s must be 0 or a mebibyte at least (1048576), not %lu",
                            config_flag(parts[i].option), n);
     }
-    return memory_plan(&w, &s->memory, e);
+    if (memory_plan(&w, &s->memory, e)) return -1;
+    return read_max_row_size(s, c, e);
 }
 
 static const char *or_default(const char *text, const char *otherwise) { return *text ? text : otherwise; }

@@ -49,6 +49,7 @@ struct settings { /* texts belong to the config */
     bool cut_damage;
     uint32_t reclaim_rate; /* rows a second; 0: none */
     struct memory_plan memory;
+    uint64_t max_row_bytes; /* 0: no bound */
     enum np_capacity_payload capacity_payload;
     uint8_t newest_version; /* the highest version of the native protocol that is offered */
     bool unmetered;

@@ -48,6 +48,7 @@ struct cql_db_options {
         void *arg;
     } ttl_delete;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
+    uint64_t max_row_bytes; /* 0: no bound */
     struct cql_admission admission;
     /* roles and permissions (access/access.h); NULL: no client logs in, and every client may do
      * everything */

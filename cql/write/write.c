@@ -6,6 +6,7 @@
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
 #include "cql/write/counter.h"
+#include "cql/write/row_bound.h"
 #include "cql/write/row_sizing.h"
 #include "cql/write/virtual_write.h"
 #include "cql/write/write_rules.h"
@@ -199,6 +200,8 @@ static int change_all(struct write *w) {
     if (rc) return rc;
     const struct compat *compat = &w->items[0].statement->compat;
     if (check_write_size(w->r, &w->m)) return -1;
+    rc = row_bound_check(w->r, &w->m);
+    if (rc) return rc;
     rc = w->sized_by_row ? size_by_rows(w->r, &w->m, compat) : 0;
     if (rc) return rc;
     if (write_rules_sized(w->r, compat)) return -1;
@@ -356,7 +359,8 @@ static enum cql_outcome run(struct write *w) {
     if (w->m.n == 0) return CQL_DONE;
     r->running = w;
     if (!w->locked) {
-        if (change_all(w)) return CQL_FAILED;
+        int rc = change_all(w);
+        if (rc) return rc == ENG_INCOMPLETE ? CQL_OFFLOAD : CQL_FAILED;
         r->apply = apply;
         r->independent = true;
         return CQL_COMMIT;

@@ -443,6 +443,25 @@ def test_values_of_ten_megabytes(server):
         c.must("DELETE FROM h.big WHERE pk = 2")
 
 
+def test_row_does_not_outgrow_its_bound(server):
+    """At 344 MB the bound of a row is 43 MB. Writes that do not read the row are refused once it is reached; others' rows are written."""
+    bound, entry = (MEMORY // 8) << 20, 2 << 20
+    with Raw(server) as c, others_served(server) as check:
+        c.must("CREATE TABLE h.wide (pk int PRIMARY KEY, m map<int, blob>)")
+        written = 0
+        while (answer := c.query("UPDATE h.wide SET m[?] = ? WHERE pk = 1", [struct.pack(">i", written), bytes(entry)]))[0] == RESULT:
+            written += 1
+            assert written * entry <= bound + bound // 4
+            c.must("UPDATE h.wide SET m[?] = ? WHERE pk = 2", [struct.pack(">i", written % 4), bytes(entry)])
+        assert struct.unpack_from(">I", answer[1])[0] == INVALID and b"Guardrail row_size violated: Row of h.wide has size " in answer[1]
+        check()
+        for _ in range(3):
+            c.must("SELECT m[0] FROM h.wide WHERE pk = 1")
+        c.must("DELETE m FROM h.wide WHERE pk = 1")
+        c.must("UPDATE h.wide SET m[?] = ? WHERE pk = 1", [struct.pack(">i", 0), bytes(entry)])
+        c.must("DROP TABLE h.wide")
+
+
 def test_requests_over_the_frame_limit_are_refused_and_the_connection_goes_on(server):
     with Raw(server) as c:
         opcode, _ = c.ask(QUERY, query_body("INSERT INTO h.big (pk, ck, v) VALUES (3, 3, ?)", [bytes(17 << 20)]))

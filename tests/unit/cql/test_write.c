@@ -6,7 +6,9 @@
 #include "harness.h"
 
 #include "base/murmur3.h"
+#include "cql/request/db.h"
 #include "cql/write/mutation.h"
+#include "cql/write/row_bound.h"
 
 static int setup(void **state) {
     static const char *const tables[] = {
@@ -404,6 +406,36 @@ static void test_mutations_are_one_for_each_partition(void **state) {
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)
 
+/* Sets the map entry of 1 KB in the row of partition p. */
+static enum cql_outcome grow(struct harness *h, int p, int entry) {
+    char cql[1200];
+    snprintf(cql, sizeof cql, "UPDATE k.r SET m[%d] = '%01000d' WHERE p = %d AND c = 1", entry, entry, p);
+    return harness_run(h, cql, 0, NULL);
+}
+
+/* A row does not outgrow its bound by more than what is written between two measurements. Writes to
+ * another row and deletions are not refused. */
+static void test_a_row_is_bounded_although_writes_do_not_read_it(void **state) {
+    struct harness *h = *state;
+    enum { BOUND = 64 << 10, ENTRY = 1004, SLACK = BOUND / 8 };
+    h->db->row_bound = row_bound_new(BOUND, &h->err);
+    assert_non_null(h->db->row_bound);
+    run_ok(h, "CREATE TABLE r (p int, c int, m map<int, text>, PRIMARY KEY (p, c))");
+    int guilty = 0, taken = 0;
+    for (int i = 0; i < 1000; i++) {
+        if (grow(h, 2, i % 8) == CQL_FAILED) fail_msg("innocent: %s", h->err.text);
+        if (grow(h, 1, i) != CQL_FAILED) taken++;
+        else if (!guilty) guilty = i;
+    }
+    assert_true(taken * ENTRY >= BOUND - SLACK && taken * ENTRY <= BOUND + SLACK);
+    assert_int_equal(guilty, taken); /* once refused, every write is */
+    assert_int_equal(grow(h, 1, 1000), CQL_FAILED);
+    assert_int_equal(h->err.code, ERR_INVALID);
+    assert_non_null(strstr(h->err.text, "Guardrail row_size violated: Row of k.r has size "));
+    run_ok(h, "DELETE m FROM r WHERE p = 1 AND c = 1");
+    if (grow(h, 1, 0) == CQL_FAILED) fail_msg("%s", h->err.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_a_batch_is_one_write),
@@ -413,6 +445,7 @@ int main(void) {
         cmocka_unit_test(test_a_refused_request_leaves_no_trace),
         cmocka_unit_test(test_every_statement_is_asked_for_those_of_batches_too),
         CASE(test_what_one_write_may_weigh_is_bounded),
+        CASE(test_a_row_is_bounded_although_writes_do_not_read_it),
         cmocka_unit_test(test_in_keyspaces_mode_client_side_timestamps_are_asked_for),
         cmocka_unit_test(test_mutations_are_one_for_each_partition),
     };
