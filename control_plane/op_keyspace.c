@@ -38,7 +38,9 @@ int op_create_keyspace(struct call *c) {
     if (!s) return c->err->set ? -1 : call_nomem(c);
     for (uint32_t i = 0; i < c->schema->n_spaces; i++)
         if (!strcmp(c->schema->spaces[i]->keyspace->name, name))
-            return call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
+            return c->schema->spaces[i]->keyspace->is_system
+                       ? call_fail(c, API_ValidationException, "%s keyspace is not user-modifiable", name)
+                       : call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
     tree_add_prop(c, &s->keyspace.props, "replication", map);
     tree_add_map(c, &s->keyspace.props, "tags", tree_tags(c, doc_get(c->in, "tags")));
     return 0;

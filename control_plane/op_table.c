@@ -2,6 +2,7 @@
  * RestoreTable. */
 #include <ctype.h>
 
+#include "base/name_tree.h"
 #include "control_plane/moment.h"
 #include "control_plane/tree.h"
 
@@ -142,6 +143,12 @@ int op_create_table(struct call *c) {
     doc_put_text(&c->make, c->out, "resourceArn", arn_of_table(c, keyspace, name));
     const struct doc *d = doc_get(c->in, "schemaDefinition"), *clustering = doc_get(d, "clusteringKeys");
     if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
+    struct name_tree named = {.arena = c->arena};
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        int rc = name_tree_put(&named, slice_str(t->columns[i].name), i);
+        if (rc < 0) return call_nomem(c);
+        if (rc) return call_fail(c, API_ValidationException, "duplicate AllColumns can not be declared");
+    }
     t->partition_key = names_of(c, doc_get(d, "partitionKeys"), &t->n_partition_key);
     t->clustering = names_of(c, clustering, &t->n_clustering);
     t->has_primary_key = true;

@@ -1,5 +1,8 @@
 /* CreateType, GetType, ListTypes, DeleteType. */
+#include <ctype.h>
+
 #include "control_plane/tree.h"
+#include "keyspaces/ddl_error.h"
 #include "system_schema/objects/type_use.h"
 
 static void answer(struct call *c, const char *keyspace, const char *name) {
@@ -19,6 +22,10 @@ int op_create_type(struct call *c) {
         if (!strcmp(space->types[i]->type->name, name)) t = space->types[i];
     if (t && call_check_active(c, "type", name, t->status)) return -1;
     if (t) return call_fail(c, API_ConflictException, "The type %s already exists in keyspace %s.", name, keyspace);
+    /* In CQL a quoted name may hold any characters (udts.html). */
+    for (const char *p = name; *p; p++)
+        if (!isalnum((uint8_t)*p) && *p != '_')
+            return ddl_error(c->err, false, DDL_TYPE_CHARACTERS, name);
     struct ast_stmt *s = tree_new(c, STMT_CREATE_TYPE);
     if (!s) return -1;
     struct ast_create_type *made = &s->create_type;

@@ -193,7 +193,7 @@ static void name_table(struct op_cost *cost, const struct schema_table *t) {
 static struct cql_statement *compile_once(struct cql_run *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
     if (!binds) return err_null(err_nomem(r->err));
-    struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->err);
+    struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->schema->cassandra_mode, r->err);
     if (!ast) return NULL;
     r->answer.stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds,

@@ -257,7 +257,7 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
     struct slice copy = arena_dup(&p->arena, query);
     if (keyspace && copy.p) p->keyspace = arena_strdup(&p->arena, keyspace);
     if (!copy.p || (keyspace && !p->keyspace)) return err_null(err_nomem(e));
-    struct ast_stmt *ast = cql_parse(&p->arena, copy, e);
+    struct ast_stmt *ast = cql_parse(&p->arena, copy, true, e);
     p->query = copy;
     p->shown = ast && cql_holds_password(ast->kind, copy) ? cql_shown(&p->arena, ast->kind, copy) : copy;
     if (p->shown.p) return ast;

@@ -1,7 +1,11 @@
 /* How the settings of a table fit together, and which change of them is allowed. */
 #include <string.h>
 
+#include "keyspaces/ddl_error.h"
 #include "settings/settings.h"
+
+/* All settings that these functions check are of keyspaces mode. */
+#define refuse(e, ...) ddl_error((e), false, __VA_ARGS__)
 
 /* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html):
  * by default, for an on-demand table, what a new one can serve; for a provisioned table, what is
@@ -22,13 +26,14 @@ void settings_capacity(const struct table_settings *s, int64_t created_ms, struc
 static int check_capacity(const struct table_settings *s, struct err *e) {
     bool mode = s->given & SETTING_BIT(throughput_mode), provisioned = s->throughput_mode == PROVISIONED;
     bool read = s->given & SETTING_BIT(read_capacity_units), write = s->given & SETTING_BIT(write_capacity_units);
-    if (!mode && (read || write)) return err_invalid(e, "capacity_mode needs throughput_mode");
+    if (!mode && (read || write)) return refuse(e, DDL_NO_MODE);
     if (provisioned && (!read || !write))
-        return err_invalid(e, "throughput_mode PROVISIONED needs read_capacity_units and write_capacity_units");
-    if (!provisioned && (read || write))
-        return err_invalid(e, "read_capacity_units and write_capacity_units are for throughput_mode PROVISIONED");
+        return refuse(e, DDL_NO_UNITS);
+    if (!provisioned && (read || write)) return refuse(e, DDL_ON_DEMAND_UNITS);
     if (!provisioned && (settings_have_scaling(s, READ_CAPACITY) || settings_have_scaling(s, WRITE_CAPACITY)))
-        return err_invalid(e, "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED");
+        return refuse(e, DDL_ON_DEMAND_SCALING);
+    for (uint32_t i = 0; i < s->n_regions && !provisioned; i++)
+        if (s->regions[i].given & REGION_BIT(read_capacity_units)) return refuse(e, DDL_ON_DEMAND_REPLICA);
     return 0;
 }
 
@@ -41,18 +46,14 @@ static int check_warm_throughput(const struct table_settings *s, const struct ta
     settings_capacity(before ? before : s, 0, &was);
     for (int of = READ_CAPACITY; of <= WRITE_CAPACITY; of++)
         if ((s->given | (before ? before->given : 0)) & bits[of] && now.warm[of] < was.warm[of])
-            return err_invalid(e,
-                               "warm_throughput may not become less: it is %lld read_units_per_second and %lld "
-                               "write_units_per_second",
-                               (long long)was.warm[READ_CAPACITY], (long long)was.warm[WRITE_CAPACITY]);
+            return refuse(e, DDL_WARM_LESS, (long long)was.warm[READ_CAPACITY], (long long)was.warm[WRITE_CAPACITY]);
     return 0;
 }
 
 static int check_scaling(const struct scaling_settings *s, const char *what, struct err *e) {
-    if (s->minimum_units > s->maximum_units)
-        return err_invalid(e, "minimum_units of %s is greater than maximum_units", what);
+    if (s->minimum_units > s->maximum_units) return refuse(e, DDL_SCALING_RANGE);
     if (!s->autoscaling_disabled && !(s->given & SCALING_BIT(target_value)))
-        return err_invalid(e, "%s needs a target_value", what);
+        return refuse(e, DDL_SCALING_NO_TARGET, what);
     return 0;
 }
 
@@ -74,19 +75,19 @@ int settings_check_together(const struct table_settings *s, const struct table_s
         check_scaling(&s->scaling[WRITE_CAPACITY], "provisioned_write_capacity_autoscaling_update", e))
         return -1;
     bool own_key = s->encryption_type == CUSTOMER_MANAGED_KMS_KEY, key = s->given & SETTING_BIT(kms_key_identifier);
-    if (own_key && !key) return err_invalid(e, "encryption_type CUSTOMER_MANAGED_KMS_KEY needs a kms_key_identifier");
-    if (!own_key && key) return err_invalid(e, "kms_key_identifier is for encryption_type CUSTOMER_MANAGED_KMS_KEY");
+    if (own_key && !key) return refuse(e, DDL_NO_KMS_KEY);
+    if (own_key && multi_region) return refuse(e, DDL_KMS_REGIONS);
     /* These two cannot be turned off once they are on. */
-    if (before && before->ttl && !s->ttl) return err_invalid(e, "ttl is enabled and cannot be disabled");
+    if (before && before->ttl && !s->ttl) return refuse(e, DDL_TTL_STAYS);
     if (before && before->client_side_timestamps && !s->client_side_timestamps)
-        return err_invalid(e, "client_side_timestamps are enabled and cannot be disabled");
+        return refuse(e, DDL_TIMESTAMPS_STAY);
     if (!s->cdc && s->given & setting_group(SETTING_BIT(view_type)))
-        return err_invalid(e, "cdc_specification is for tables with cdc = true");
+        return refuse(e, DDL_STREAM_OFF);
     if (before && s->cdc && before->cdc && s->view_type != before->view_type)
-        return err_invalid(e, "The view_type of a stream cannot be changed: it is %s", views[before->view_type]);
+        return refuse(e, DDL_STREAM_VIEW, views[before->view_type]);
     if (!multi_region && changes_regions(s, before))
-        return err_invalid(e, "replica_updates are for multi-Region keyspaces");
-    return s->tags.n <= TAGS_MAX ? 0 : err_invalid(e, "A table may have at most %d tags", TAGS_MAX);
+        return refuse(e, DDL_REPLICA_REGIONS);
+    return s->tags.n <= TAGS_MAX ? 0 : refuse(e, DDL_TAGS_MANY, TAGS_MAX);
 }
 
 /* ---- what one ALTER TABLE may change ---- */

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "keyspaces/ddl_error.h"
 #include "types/type.h"
 
 /* ---- words ---- */
@@ -253,7 +254,7 @@ static size_t characters(const char *text) {
 
 static int check_tag_key(const char *key, struct err *e) {
     if (*key && characters(key) <= TAG_KEY_MAX) return 0;
-    return err_invalid(e, "The key of a tag must have 1 to %d characters, not '%s'", TAG_KEY_MAX, key);
+    return ddl_error(e, false, DDL_TAG_KEY, TAG_KEY_MAX, key);
 }
 
 /* TagResource, https://docs.aws.amazon.com/keyspaces/latest/APIReference/API_Tag.html */
@@ -262,10 +263,10 @@ int tags_check(const struct setting_map *tags, struct err *e) {
         const char *key = tags->entries[i].name;
         if (check_tag_key(key, e)) return -1;
         if (strncasecmp(key, "aws:", 4) == 0)
-            return err_invalid(e, "The key of a tag may not begin with aws: (got '%s')", key);
+            return ddl_error(e, false, DDL_TAG_KEY_AWS, key);
         if (characters(tags->entries[i].value) > TAG_VALUE_MAX)
-            return err_invalid(e, "The value of tag '%s' must have at most %d characters", key, TAG_VALUE_MAX);
-        if (i && strcmp(key, tags->entries[i - 1].name) == 0) return err_invalid(e, "tags.%s is given twice", key);
+            return ddl_error(e, false, DDL_TAG_VALUE, key, TAG_VALUE_MAX);
+        if (i && strcmp(key, tags->entries[i - 1].name) == 0) return ddl_error(e, false, DDL_TAG_TWICE, key);
     }
     return 0;
 }
@@ -275,7 +276,7 @@ int setting_check_text(const struct setting *row, const char *name, const char *
     case SETTING_KIND_FLAG:
     case SETTING_KIND_CHOICE:
         if (setting_word(row, slice_str(text)) >= 0) return 0;
-        return err_invalid(e, "Invalid value '%s' for %s: it must be one of %s", text, name, row->words);
+        return ddl_error(e, false, DDL_NOT_OF_WORDS, text, name, row->words);
     case SETTING_KIND_WHOLE:
     case SETTING_KIND_NUMBER: {
         bool whole = row->kind == SETTING_KIND_WHOLE;
@@ -283,15 +284,16 @@ int setting_check_text(const struct setting *row, const char *name, const char *
         double v = strtod(text, &end);
         bool digits = strspn(text, whole ? "0123456789" : "0123456789.") == strlen(text);
         if (*text && !*end && digits && v >= row->least && v <= row->most) return 0;
-        return err_invalid(e, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", text, name,
-                           whole ? "whole " : "", row->least, row->most);
+        if (row == &scaling_rows[SCALING_target_value])
+            return ddl_error(e, false, DDL_SCALING_TARGET, row->least, row->most, text);
+        return ddl_error(e, false, DDL_NOT_A_NUMBER, text, name, whole ? "whole " : "", row->least, row->most);
     }
     case SETTING_KIND_TEXT:
     case SETTING_KIND_MAP:
         if (strncmp(text, row->words, strlen(row->words)) != 0)
-            return err_invalid(e, "Invalid value '%s' for %s: it must begin with %s", text, name, row->words);
+            return ddl_error(e, false, DDL_NOT_OF_PREFIX, text, name, row->words);
         if (characters(text) <= (size_t)row->most) return 0;
-        return err_invalid(e, "Invalid value for %s: it must have at most %.0f characters", name, row->most);
+        return ddl_error(e, false, DDL_TOO_LONG, name, row->most);
     default: return 0;
     }
 }
@@ -314,17 +316,17 @@ int settings_take(const struct setting_context *x, const char *name, const char 
     bool known = setting_find(to, name, x->arena, &at, &no_memory) && at.row->source == SETTING_OF_STATEMENT;
     const char *shown = strchr(name, '.') + 1;
     if (no_memory) return err_nomem(x->err);
-    if (!known && scaling) return err_invalid(x->err, "Unknown auto scaling setting '%s'", shown);
+    if (!known && scaling) return ddl_error(x->err, false, DDL_UNKNOWN_SCALING, shown);
     if (!known && is_group(name))
-        return err_invalid(x->err, "Invalid value for custom property '%s': it must be a map", shown);
-    if (!known) return err_invalid(x->err, "Unknown custom property '%s'", shown);
+        return ddl_error(x->err, false, DDL_PROPERTY_NO_MAP, shown);
+    if (!known) return ddl_error(x->err, false, DDL_UNKNOWN_PROPERTY, shown);
     bool tags = at.row == &setting_rows[SETTING_tags];
     if (!tags && setting_check_text(at.row, shown, text, x->err)) return -1;
     if (!tags && at.key && check_tag_key(at.key, x->err)) return -1;
     uint64_t given = *(uint64_t *)at.of;
     struct setting_map *map = at.key ? member(at.row, at.of) : NULL;
     if (map ? !tags && option_find(map->entries, map->n, at.key) != NULL : given >> (at.row - at.rows) & 1)
-        return err_invalid(x->err, "%s%s%s is given twice", at.row->name, at.key ? "." : "", at.key ? at.key : "");
+        return ddl_error(x->err, false, DDL_PROPERTY_TWICE, at.row->name, at.key ? "." : "", at.key ? at.key : "");
     if (map ? setting_map_add(map, at.key, text, x->arena) : !setting_read(at.row, text, at.of))
         return err_nomem(x->err);
     setting_give(at.row, at.rows, at.of);

@@ -5,6 +5,7 @@
 
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
+#include "keyspaces/ddl_error.h"
 
 /* Levels as written; frozen<> counts as one. */
 enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
@@ -109,8 +110,11 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
     if (scalar) return scalar;
     const char *keyspace = t->keyspace ? t->keyspace : c->keyspace;
     const struct schema_type *found = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
-    if (!found) return err_null(err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "."
-                                            : "", t->name));
+    if (!found) {
+        bool cassandra = c->schema->cassandra_mode;
+        const char *shown = keyspace && cassandra ? arena_printf(c->arena, "%s.%s", keyspace, t->name) : t->name;
+        return err_null(shown ? ddl_error(c->err, cassandra, DDL_UNKNOWN_TYPE, shown) : err_nomem(c->err));
+    }
     const struct cql_type *u = cql_type_copy(c->arena, found->type); /* a prepared statement outlives the snapshot */
     if (u && frozen) u = cql_type_freeze(c->arena, u);
     if (!u) err_nomem(c->err);

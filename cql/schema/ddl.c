@@ -46,7 +46,7 @@ int ddl_refuse(struct compile *c, const char *feature) {
 
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
-    return ks && ks->is_system ? catalog_refuse_system(change, c->err) : 0;
+    return ks && ks->is_system ? catalog_refuse_system(change, c->schema->cassandra_mode, c->err) : 0;
 }
 
 int ddl_refuse_mask(struct compile *c) {

@@ -7,6 +7,7 @@
 
 #include "cql/request/db.h"
 #include "cql/request/statement.h"
+#include "keyspaces/ddl_error.h"
 
 /* The change, zeroed, with what is common. NULL: no memory. */
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;

@@ -19,7 +19,8 @@ static int add_columns(struct compile *c, const struct ast_alter_table *a, const
         if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i])) return -1;
         /* faults are reported column by column */
         if (a->column_if_not_exists && schema_column_find(table, columns[i].name)) continue;
-        if (catalog_check_added(table, &columns[i], c->err) || ddl_check_nested(c, &columns[i], true) ||
+        if (catalog_check_added(table, &columns[i], c->schema->cassandra_mode, c->err) ||
+            ddl_check_nested(c, &columns[i], true) ||
             catalog_check_comes_back(table, &columns[i], c->arena, c->err))
             return -1;
     }

@@ -20,15 +20,15 @@ struct create {
 static int check_read(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
+    bool cassandra = t->c->schema->cassandra_mode;
     const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
     if (!name) return err_nomem(e);
     t->by_name.arena = t->c->arena;
     for (uint32_t i = 0; i < a->n_columns; i++) {
         int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
-        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, AST_DUPLICATE_COLUMN, a->columns[i].name, name);
+        if (rc) return rc < 0 ? err_nomem(e) : ddl_error(e, cassandra, DDL_SAME_COLUMN, a->columns[i].name, name);
     }
-    return a->has_primary_key ? 0
-                              : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
+    return a->has_primary_key ? 0 : ddl_error(e, cassandra, DDL_NO_KEY, name);
 }
 
 /* Checked before the catalogue does, because Cassandra reports it before faults of columns. */
@@ -36,9 +36,9 @@ static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
     if (schema_keyspace_is_deleting(t->c->schema, t->keyspace)) return 0; /* the catalogue reports the error */
-    if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
+    if (!ks) return ddl_error(e, t->c->schema->cassandra_mode, DDL_NO_KEYSPACE, t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
-    err_set(e, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", t->name, t->keyspace);
+    ddl_error(e, t->c->schema->cassandra_mode, DDL_TABLE_EXISTS, t->name, t->keyspace);
     strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
     strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
     return -1;
@@ -46,17 +46,15 @@ static int check_existence(const struct create *t) {
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
     struct err *e = t->c->err;
+    bool cassandra = t->c->schema->cassandra_mode;
     const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
-    if (!at) return err_invalid(e, "Unknown column '%s' referenced in PRIMARY KEY for table '%s'", name, t->name);
+    if (!at) return ddl_error(e, cassandra, DDL_KEY_UNKNOWN, name, t->name);
     uint32_t i = *at;
-    if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
-    if (t->declared[i].kind == COLUMN_STATIC)
-        return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
+    if (t->used[i]) return ddl_error(e, cassandra, DDL_KEY_TWICE, name, t->name);
+    if (t->declared[i].kind == COLUMN_STATIC) return ddl_error(e, cassandra, DDL_KEY_STATIC, name);
     const struct cql_type *type = t->declared[i].type;
-    if (type->id == CQL_COUNTER)
-        return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", name);
-    if (cql_type_contains(type, CQL_DURATION))
-        return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", name);
+    if (type->id == CQL_COUNTER) return ddl_error(e, cassandra, DDL_KEY_COUNTER, name);
+    if (cql_type_contains(type, CQL_DURATION)) return ddl_error(e, cassandra, DDL_KEY_DURATION, name);
     if (cql_type_is_multicell(type)) {
         /* The error shows a type that was given as a class as that class. */
         const struct catalog_column *col = &t->declared[i];
@@ -64,7 +62,6 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
         bool user_type = col->type->id == CQL_UDT;
         struct buf text;
         buf_init(&text, 4096);
-        buf_printf(&text, "Invalid non-frozen %s type ", user_type ? "user-defined" : "collection");
         if (as->quoted_class) {
             buf_u8(&text, '\'');
             cql_class_print(slice_str(as->name), &text);
@@ -74,8 +71,11 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
         } else {
             cql_type_print(col->type, &text);
         }
-        buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
-        return err_set_buf(t->c->err, ERR_INVALID, &text);
+        buf_u8(&text, 0);
+        ddl_error(e, cassandra, user_type ? DDL_KEY_USER_TYPE : DDL_KEY_COLLECTION, col->name,
+                  buf_failed(&text) ? "..." : (const char *)text.p);
+        buf_fini(&text);
+        return -1;
     }
     t->used[i] = true;
     t->declared[i].kind = kind;
@@ -86,6 +86,7 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
 static int apply_order(struct create *t) {
     const struct ast_props *p = &t->ast->props;
     struct err *e = t->c->err;
+    bool cassandra = t->c->schema->cassandra_mode;
     struct buf others;
     /* A clustering column of a reversed class is in descending order. */
     for (uint32_t i = 0; i < t->n_ordered; i++) {
@@ -101,9 +102,8 @@ static int apply_order(struct create *t) {
         if (!at || t->declared[*at].kind != COLUMN_CLUSTERING)
             buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
-    if (others.n)
-        err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not "
-                    "clustering columns", SLICE_FMT(buf_slice(&others)));
+    buf_u8(&others, 0);
+    if (others.n > 1) ddl_error(e, cassandra, DDL_ORDER_OTHERS, buf_failed(&others) ? "..." : (const char *)others.p);
     buf_fini(&others);
     if (e->set) return -1;
     struct catalog_column *clustering = t->ordered;
@@ -113,9 +113,8 @@ static int apply_order(struct create *t) {
             bool named = false;
             for (uint32_t k = 0; k < p->n_order; k++)
                 named = named || strcmp(p->order[k].column, clustering[i].name) == 0;
-            if (!named) return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
-            return err_invalid(e, "The order of columns in the CLUSTERING ORDER directive must match that of the "
-                               "clustering columns (%s must appear before %s)", clustering[i].name, p->order[i].column);
+            if (!named) return ddl_error(e, cassandra, DDL_ORDER_MISSING, clustering[i].name);
+            return ddl_error(e, cassandra, DDL_ORDER_WRONG, clustering[i].name, p->order[i].column);
         }
         clustering[i].desc = p->order[i].desc;
     }
@@ -131,8 +130,7 @@ static int add_rest(struct create *t) {
     for (uint32_t i = 0; i < t->ast->n_columns; i++) {
         if (t->used[i]) continue;
         if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
-            return err_invalid(
-                e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+            return ddl_error(e, t->c->schema->cassandra_mode, DDL_STATIC_USELESS);
         if (ddl_check_nested(t->c, &t->declared[i], false)) return -1;
         bool counter = t->declared[i].type->id == CQL_COUNTER, class = t->ast->columns[i].type->quoted_class;
         counters += counter;
@@ -145,7 +143,7 @@ static int add_rest(struct create *t) {
         return err_set(e, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
                        t->keyspace, t->name, by_class);
     if (counters && counters != t->n_ordered - n_key)
-        return err_invalid(e, "Cannot mix counter and non counter columns in the same table");
+        return ddl_error(e, t->c->schema->cassandra_mode, DDL_MIXED_COUNTERS);
     return 0;
 }
 
@@ -184,13 +182,11 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (table_id(t.c, &t.ast->props, change)) return -1;
     bool is_counter = t.ordered[t.n_ordered - 1].type->id == CQL_COUNTER;
     if (is_counter && change->settings->default_time_to_live)
-        return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_COUNTER_TTL);
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
     size_t n = strlen(t.name), most = NAME_MAX_LENGTH;
     if (!ddl_is_word(t.name))
-        return err_set(c->err, ERR_CONFIG,
-            "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
-            t.keyspace, t.name, t.name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_NAME, t.name, t.keyspace);
     if (n > most)
         return err_set(c->err, ERR_CONFIG,
                        "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",

@@ -6,7 +6,7 @@
 enum { KEYSPACE_NAME_LENGTH = 48 }; /* Cassandra's, and Amazon Keyspaces' */
 
 static int refuse_without_class(struct compile *c) {
-    return c->err->set ? -1 : err_set(c->err, ERR_CONFIG, "Missing replication strategy class");
+    return c->err->set ? -1 : ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_CLASS);
 }
 
 static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
@@ -42,7 +42,7 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         change->client_timestamps = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
                                     !strcasecmp(l->items[0].value, "ENABLED");
         if (!change->client_timestamps)
-            return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_TIMESTAMPS_STATUS);
     }
     if (replication) { /* names without "replication." before them; 'class' first, as the catalogue wants it */
         struct option_list *l = option_list_new(c);
@@ -95,15 +95,11 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     if (ks && ks->is_system) return 0;
     size_t n = strlen(k->name);
     if (!ddl_is_word(k->name))
-        return err_invalid(c->err,
-            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")",
-            k->name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME, k->name);
     if (n > KEYSPACE_NAME_LENGTH)
-        return err_invalid(c->err,
-                           "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")",
-                           KEYSPACE_NAME_LENGTH, n, k->name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, n, k->name);
     if (take_first(c, &k->props, change)) return -1;
-    if (!prop_of(&k->props, "replication")) return err_invalid(c->err, "Missing mandatory option 'replication'");
+    if (!prop_of(&k->props, "replication")) return ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_REPLICATION);
     return take_rest(c, &k->props, change);
 }
 

@@ -1,4 +1,6 @@
 /* CREATE and ALTER TYPE. */
+#include <strings.h>
+
 #include "base/name_tree.h"
 #include "cql/schema/ddl.h"
 #include "cql/syntax/ast_other.h"
@@ -7,8 +9,8 @@
 static int check_as_written(struct compile *c, const struct ast_type *t) {
     if (t->n_args || t->quoted_class) return 0;
     const struct cql_type *scalar = t->keyspace ? NULL : cql_type_by_name(slice_str(t->name));
-    if (!scalar) return err_invalid(c->err, "A user type cannot contain non-frozen UDTs");
-    return scalar->id == CQL_COUNTER ? err_invalid(c->err, "A user type cannot contain counters") : 0;
+    if (!scalar) return ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_OF_UDT);
+    return scalar->id == CQL_COUNTER ? ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_OF_COUNTER) : 0;
 }
 
 static int compile_field(struct compile *c, const char *keyspace, const char *name, const struct ast_type *type,
@@ -16,6 +18,17 @@ static int compile_field(struct compile *c, const char *keyspace, const char *na
     out->name = name;
     out->type = ddl_type(c, keyspace, type);
     return out->type ? 0 : -1;
+}
+
+/* Names that the service refuses for types; it accepts list, map, tuple and frozen. */
+static bool is_reserved(const char *name) {
+    static const char *const reserved[] = {
+        "ascii", "bigint", "blob", "boolean", "byte", "counter", "date", "decimal", "double", "duration", "float",
+        "inet", "int", "keyspace", "select", "set", "smallint", "table", "text", "time", "timestamp", "timeuuid",
+        "tinyint", "uuid", "varchar", "varint"};
+    for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
+        if (strcasecmp(name, reserved[i]) == 0) return true;
+    return false;
 }
 
 static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -33,12 +46,14 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
         return err_set(c->err, ERR_CONFIG,
                        "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")",
                        change->keyspace, change->name, most, n, change->name);
+    if (!c->schema->cassandra_mode && is_reserved(change->name))
+        return ddl_error(c->err, false, DDL_TYPE_RESERVED, change->name);
     struct name_tree named = {.arena = c->arena};
     for (uint32_t i = 0; i < a->n_fields; i++) {
         int rc = name_tree_put(&named, slice_str(a->field_names[i]), i);
         if (rc < 0) return err_nomem(c->err);
         if (rc)
-            return err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_FIELD_TWICE, a->field_names[i], a->name.name);
     }
     for (uint32_t i = 0; i < a->n_fields; i++)
         if (check_as_written(c, a->field_types[i])) return -1;

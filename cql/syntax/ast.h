@@ -258,9 +258,6 @@ struct ast_column {
     bool masked; /* 5.0: MASKED WITH f(args) */
 };
 
-/* The column, and the table as the statement names it. */
-#define AST_DUPLICATE_COLUMN "Duplicate column '%s' declaration for table '%s'"
-
 struct ast_create_table {
     struct ast_name table;
     bool if_not_exists;
@@ -346,8 +343,8 @@ struct ast_stmt {
 
 /* One statement, with or without a closing semicolon. NULL and ERR_SYNTAX ("line 1:7 no viable
  * alternative at input 'x' (...)"), or ERR_INVALID for what Cassandra refuses while parsing. text
- * must outlive the tree. */
-struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
+ * must outlive the tree. cassandra_words: the mode whose words errors have. */
+struct ast_stmt *cql_parse(struct arena *a, struct slice text, bool cassandra_words, struct err *e) MUST_CHECK;
 /* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else.
  * text must outlive the tree. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;

@@ -38,6 +38,7 @@ struct parse {
     struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
     struct naming *naming;  /* of the CREATE TABLE at hand; NULL: it is none */
     const char *noted;      /* a syntax error to report at the end; NULL: none so far */
+    bool cassandra_words;   /* errors have the words of cassandra mode */
     bool failed;            /* err is set */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
@@ -74,7 +75,8 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
  * P1. The tree that it returns equals the grammar's tree of the text in every slice. */
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
-struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
+struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, bool cassandra_words,
+                                       struct err *e) MUST_CHECK;
 /* Sets the error of the rejected token. */
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */

@@ -1,6 +1,7 @@
 /* Nodes of properties and statements. */
 #include "cql/syntax/build.h"
 #include "cql/syntax/object_name.h"
+#include "keyspaces/ddl_error.h"
 
 /* ---- properties ---- */
 
@@ -193,14 +194,14 @@ struct ast_stmt *cqli_create_table(struct parse *p, struct token first, struct a
 
 static void take_key(struct parse *p) {
     if (p->naming->keyed)
-        cqli_invalid(p, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", p->naming->table);
+        p->failed = ddl_error(p->err, p->cassandra_words, DDL_SECOND_KEY, p->naming->table);
     p->naming->keyed = true;
 }
 
 struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c) {
     if (p->failed) return t;
     if (is_named(p, &p->naming->columns, slice_str(c->name), t->n_columns))
-        cqli_invalid(p, AST_DUPLICATE_COLUMN, c->name, p->naming->table);
+        p->failed = ddl_error(p->err, p->cassandra_words, DDL_SAME_COLUMN, c->name, p->naming->table);
     t->columns = cqli_append(p, t->columns, &t->n_columns, sizeof(*c), c);
     t->has_primary_key = t->has_primary_key || c->primary_key;
     if (c->primary_key) take_key(p);

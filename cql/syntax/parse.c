@@ -23,8 +23,8 @@ static struct token next_token(struct parse *p) {
     return t;
 }
 
-static void begin(struct parse *p, struct arena *a, struct slice text, struct err *e) {
-    *p = (struct parse){.arena = a, .err = e, .text = text};
+static void begin(struct parse *p, struct arena *a, struct slice text, bool cassandra_words, struct err *e) {
+    *p = (struct parse){.arena = a, .err = e, .text = text, .cassandra_words = cassandra_words};
     err_clear(e);
     token_reader_init(&p->reader, text, e);
     p->binds = SEQ(p, const char *);
@@ -35,9 +35,9 @@ static struct ast_stmt *with_binds(const struct parse *p, struct ast_stmt *s) {
     return s;
 }
 
-struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) {
+struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, bool cassandra_words, struct err *e) {
     struct parse p;
-    begin(&p, a, text, e);
+    begin(&p, a, text, cassandra_words, e);
     if (!p.failed) cqli_run(&p, next_token);
     if (p.noted && (!e->set || e->code == ERR_SYNTAX)) err_clear(e), err_set(e, ERR_SYNTAX, "%s", p.noted);
     else if (p.rejected) cqli_syntax_error(&p);
@@ -46,15 +46,15 @@ struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struc
     return with_binds(&p, p.stmt);
 }
 
-struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
+struct ast_stmt *cql_parse(struct arena *a, struct slice text, bool cassandra_words, struct err *e) {
     struct arena_mark mark = arena_mark(a);
     struct parse p;
-    begin(&p, a, text, e);
+    begin(&p, a, text, cassandra_words, e);
     struct ast_stmt *s = p.failed ? NULL : cqli_plain(&p);
     if (LIKELY(s != NULL)) return with_binds(&p, s);
     if (e->set && e->no_memory) return NULL;
     arena_rewind(a, mark);
-    return cqli_parse_by_grammar(a, text, e);
+    return cqli_parse_by_grammar(a, text, cassandra_words, e);
 }
 
 /* The grammar begins with a statement: it reads the shortest one that ends with a type. */
@@ -63,7 +63,7 @@ struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *
     static const char before[] = "ALTER TYPE t ADD f ";
     char *around = arena_alloc(a, sizeof before + text.n);
     if (around) mempcpy(mempcpy(around, before, sizeof before - 1), text.p, text.n);
-    const struct ast_stmt *s = around ? cql_parse(a, slice_of(around, sizeof before - 1 + text.n), &why) : NULL;
+    const struct ast_stmt *s = around ? cql_parse(a, slice_of(around, sizeof before - 1 + text.n), true, &why) : NULL;
     if (s && s->kind == STMT_ALTER_TYPE && s->other->alter_type.op == ALTER_TYPE_ADD) return s->other->alter_type.type;
     if (!around || why.no_memory) err_nomem(e);
     else err_invalid(e, "'%.*s' is not a type", SLICE_FMT(text));

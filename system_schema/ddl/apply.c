@@ -10,9 +10,8 @@
 #include "system_schema/ddl/apply.h"
 #include "system_schema/objects/table_event.h"
 
-int catalog_refuse_system(const struct catalog_change *ch, struct err *e) {
-    if (ch->op == CATALOG_CREATE_KEYSPACE)
-        return err_invalid(e, "System keyspace '%s' is not user-modifiable", ch->keyspace);
+int catalog_refuse_system(const struct catalog_change *ch, bool cassandra_mode, struct err *e) {
+    if (ch->op == CATALOG_CREATE_KEYSPACE) return ddl_error(e, cassandra_mode, DDL_SYSTEM_KEYSPACE, ch->keyspace);
     if (!schema_system_is_replicated(ch->keyspace))
         return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
@@ -48,7 +47,9 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
     const struct entry *old = ks ? NULL : entry_find_deleting(a->objects, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)apply_busy(a, old);
-    else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    else if (!ks && must_exist)
+        apply_error(a, a->change->op == CATALOG_CREATE_TYPE ? DDL_TYPE_NO_KEYSPACE : DDL_NO_KEYSPACE,
+                    a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING)
         return err_null(err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace));
     if (ks && regions_are_added(ks)) { /* G1 */
@@ -58,7 +59,7 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     return ks;
 }
 
-struct entry *apply_existing(struct apply *a, const struct object_kind *kind, const char *missing) {
+struct entry *apply_existing(struct apply *a, const struct object_kind *kind, enum ddl_error_id missing) {
     const struct catalog_change *ch = a->change;
     bool alters = ch->op == CATALOG_ALTER_KEYSPACE || ch->op == CATALOG_ALTER_TABLE || ch->op == CATALOG_ALTER_TYPE;
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE ||
@@ -75,7 +76,10 @@ struct entry *apply_existing(struct apply *a, const struct object_kind *kind, co
         old = x ? NULL : entry_find_deleting(a->objects, kind, ks ? ks->id : 0, name);
     }
     if (old && alters) apply_busy(a, old);
-    if (!x && !old && !ch->conditional) err_invalid(a->err, missing, ch->keyspace, ch->name);
+    bool lacks = !x && !old && !ch->conditional;
+    if (lacks && kind == &table_kind && !ks) apply_error(a, DDL_TABLE_NO_KEYSPACE, ch->keyspace, ch->name);
+    else if (lacks && kind->in_keyspace) apply_error(a, missing, ch->name, ch->keyspace, kind->word);
+    else if (lacks) apply_error(a, missing, ch->keyspace);
     if (x && apply_is_unfit(x, drops)) apply_busy(a, x);
     return a->err->set ? NULL : x;
 }
@@ -183,7 +187,7 @@ static int create_keyspace(struct apply *a) {
     if (ch->durable_writes == 0 && compat_refuse(&a->compat, REFUSE_DURABLE_WRITES, a->err)) return -1;
     if (entry_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
-        err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
+        apply_error(a, DDL_KEYSPACE_EXISTS, ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
@@ -208,7 +212,7 @@ int apply_begin_update(struct apply *a, struct entry *x, const void *definition)
 
 static int alter_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *x = apply_existing(a, &keyspace_kind, "Keyspace '%s' doesn't exist");
+    struct entry *x = apply_existing(a, &keyspace_kind, DDL_ALTER_NO_KEYSPACE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
@@ -226,7 +230,7 @@ static int alter_keyspace(struct apply *a) {
 /* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
  * (ddl/start.c, show). */
 static int drop_keyspace(struct apply *a) {
-    struct entry *ks = apply_existing(a, &keyspace_kind, "Keyspace '%s' doesn't exist");
+    struct entry *ks = apply_existing(a, &keyspace_kind, DDL_DROP_NO_KEYSPACE);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
     for (uint32_t i = 0; i < a->objects->n_entries; i++) {
         const struct entry *x = a->objects->entries[i];
@@ -346,8 +350,7 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
     const struct catalog_change *ch = a->change;
     const struct entry *old = entry_find_deleting(a->objects, &table_kind, ks->id, ch->name);
     if (!entry_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
-    err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name,
-            ch->keyspace);
+    apply_error(a, DDL_TABLE_EXISTS, ch->name, ch->keyspace);
     strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
     strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
     return -1;
@@ -405,15 +408,13 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
         int there = name_tree_put(&named, slice_str(col->name), parts->n_columns);
         if (there < 0) return err_nomem(a->err);
         if (there && ch->column_conditional) continue;
-        if (there) return apply_refuse_taken(a, col);
-        if (catalog_check_added(t, col, a->err)) return -1;
+        if (there) return apply_error(a, DDL_ADDED_EXISTS, col->name);
+        if (catalog_check_added(t, col, a->objects->mode == MODE_CASSANDRA, a->err)) return -1;
         bool counter = col->type->id == CQL_COUNTER, has_values = t->n_static + t->n_regular > 0;
         if (counter && !t->is_counter && has_values)
-            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
-                           ch->keyspace, ch->name, col->name);
+            return apply_error(a, DDL_ADDED_COUNTER, col->name, ch->keyspace, ch->name);
         if (!counter && t->is_counter)
-            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table",
-                           ch->keyspace, ch->name, col->name);
+            return apply_error(a, DDL_ADDED_OTHER, col->name, ch->keyspace, ch->name);
         int64_t id = apply_column_id(a, t, col, parts);
         if (id < 0) return -1;
         parts->columns[parts->n_columns++] = (struct schema_column){
@@ -423,7 +424,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
 }
 
 static int alter_table(struct apply *a) {
-    struct entry *x = apply_existing(a, &table_kind, "Table '%s.%s' doesn't exist");
+    struct entry *x = apply_existing(a, &table_kind, DDL_NO_TABLE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_table *t = apply_definition(a, x);
     struct schema_table altered = {0};
@@ -438,7 +439,7 @@ static int alter_table(struct apply *a) {
         return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.settings.default_time_to_live > 0)
-        return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
+        return apply_error(a, DDL_COUNTER_TTL);
     if (check_settings(a, entry_by_id(a->objects, x->keyspace_id), &altered, t) ||
         apply_check_capacity(a, x, &altered, t))
         return -1;
@@ -463,10 +464,7 @@ static int create_object(struct apply *a) {
 static int drop_object(struct apply *a) {
     bool table = a->change->op == CATALOG_DROP_TABLE;
     const struct object_kind *kind = table ? &table_kind : a->change->kind;
-    const char *missing = table ? "Table '%s.%s' doesn't exist"
-                                : arena_printf(&a->arena, "The %s '%%s.%%s' doesn't exist", kind->word);
-    if (!missing) return err_nomem(a->err);
-    struct entry *x = apply_existing(a, kind, missing);
+    struct entry *x = apply_existing(a, kind, table ? DDL_NO_TABLE : DDL_NO_OBJECT);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     return apply_begin_drop(a, x);
 }
@@ -538,7 +536,7 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
         return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
     uint32_t pending = 0;
     for (const struct entry *y = o->busy; y; y = y->busy_next) pending += entry_is_pending(y);
-    if (system_space(o, ch->keyspace) && catalog_refuse_system(ch, a->err)) return -1;
+    if (system_space(o, ch->keyspace) && catalog_refuse_system(ch, o->mode == MODE_CASSANDRA, a->err)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL &&
         compat_refuse(&a->compat, REFUSE_CONCURRENT_DDL, a->err, QUOTA_CONCURRENT_DDL))
         return -1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "keyspaces/compat.h"
+#include "keyspaces/ddl_error.h"
 #include "system_schema/ddl/ddl.h"
 #include "system_schema/objects/table_parts.h"
 
@@ -32,7 +33,9 @@ int apply_busy(struct apply *a, const struct entry *x);
 /* The object that the statement alters, drops or truncates. NULL without an error: it does not exist
  * (IF EXISTS), or it is being dropped, and there is nothing to do. missing: the error's text, with
  * keyspace and name. */
-struct entry *apply_existing(struct apply *a, const struct object_kind *kind, const char *missing);
+struct entry *apply_existing(struct apply *a, const struct object_kind *kind, enum ddl_error_id missing);
+/* ddl_error in the words of the catalogue's mode. */
+#define apply_error(a, ...) ddl_error((a)->err, (a)->objects->mode == MODE_CASSANDRA, __VA_ARGS__)
 /* The keyspace of the change. NULL without an error: it does not exist and must_exist is false. */
 struct entry *apply_keyspace(struct apply *a, bool must_exist);
 /* The definition as it is now, in the arena. */
@@ -77,7 +80,6 @@ int64_t apply_column_id(struct apply *a, const struct schema_table *t, const str
                         struct table_parts *parts);
 /* Sets the error that the name is taken by a column of the statement or of the table; returns
  * -1. */
-int apply_refuse_taken(struct apply *a, const struct catalog_column *col);
 /* On entry parts holds the table's present columns. */
 int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);

@@ -42,7 +42,8 @@ struct catalog_column {
  * comes back with an incompatible definition. catalog_apply makes both. The compiler of a
  * statement makes them, too, after the other checks of that column and before those of the next,
  * which keeps Cassandra's order of errors. ERR_INVALID. */
-int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) MUST_CHECK;
+int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, bool cassandra_mode,
+                        struct err *e) MUST_CHECK;
 int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
                              struct err *e) MUST_CHECK;
 
@@ -80,4 +81,4 @@ struct catalog_change {
 /* Fills err with the refusal of a change of one of the server's own keyspaces; returns -1.
  * catalog_apply calls it. The compiler of a statement calls it before it checks the rest of the
  * statement. */
-int catalog_refuse_system(const struct catalog_change *change, struct err *e);
+int catalog_refuse_system(const struct catalog_change *change, bool cassandra_mode, struct err *e);

@@ -56,18 +56,12 @@ int64_t apply_column_id(struct apply *a, const struct schema_table *t, const str
 
 /* ---- added columns ---- */
 
-static int refuse_taken(const struct catalog_column *col, struct err *e) {
-    return err_invalid(e, "Column with name '%s' already exists", col->name);
-}
-
-int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) {
-    if (schema_column_find(t, col->name)) return refuse_taken(col, e);
+int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, bool cassandra_mode,
+                        struct err *e) {
+    if (schema_column_find(t, col->name)) return ddl_error(e, cassandra_mode, DDL_ADDED_EXISTS, col->name);
     if (col->kind != COLUMN_STATIC || t->n_clustering) return 0;
-    return err_invalid(
-        e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+    return ddl_error(e, cassandra_mode, DDL_STATIC_USELESS);
 }
-
-int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { return refuse_taken(col, a->err); }
 
 /* ---- dropped columns ---- */
 

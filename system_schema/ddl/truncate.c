@@ -43,7 +43,7 @@ static int move_out(struct ddl *d, struct entry *x, const struct entry *y, struc
 }
 
 int apply_truncate_table(struct apply *a) {
-    struct entry *x = apply_existing(a, &table_kind, "Table '%s.%s' doesn't exist");
+    struct entry *x = apply_existing(a, &table_kind, DDL_NO_TABLE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     /* y is a DELETED entry that owns the rows that x had. */
     uint32_t id;

@@ -62,7 +62,7 @@ int apply_create_type(struct apply *a) {
     if (!ks) return -1;
     if (entry_find(a->objects, &type_kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
-        return err_invalid(a->err, "A user type with name '%s' already exists", ch->name);
+        return apply_error(a, DDL_TYPE_EXISTS, ch->name, ch->keyspace);
     }
     const struct entry *old = entry_find_deleting(a->objects, &type_kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
@@ -178,7 +178,7 @@ static int check_users(struct apply *a, struct entry *type, const struct schema_
 }
 
 int apply_alter_type(struct apply *a) {
-    struct entry *x = apply_existing(a, &type_kind, "Type %s.%s doesn't exist");
+    struct entry *x = apply_existing(a, &type_kind, DDL_ALTER_NO_TYPE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_type *old = apply_definition(a, x);
     if (!old) return -1;
@@ -190,7 +190,8 @@ int apply_alter_type(struct apply *a) {
 }
 
 /* Refuses the drop if objects of this kind use the type; lists them by name. */
-static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind, const char *what) {
+static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind,
+                        enum ddl_error_id used) {
     const struct entry **users = ARENA_ARRAY(&a->arena, a->objects->n_entries + 1, const struct entry *);
     struct buf names;
     uint32_t n = 0;
@@ -204,15 +205,18 @@ static int check_unused(struct apply *a, const struct entry *type, const struct 
     }
     if (n == 0) return 0;
     buf_init(&names, 4096);
-    buf_printf(&names, "Cannot drop user type '%s.%s' as it is still used by %s ", a->change->keyspace, type->name,
-               what);
+    if (a->objects->mode == MODE_KEYSPACES) n = 1; /* 3.11 names the first */
     for (uint32_t i = 0; i < n; i++) buf_printf(&names, "%s%s", i ? ", " : "", users[i]->name);
-    return err_set_buf(a->err, ERR_INVALID, &names);
+    buf_u8(&names, 0);
+    apply_error(a, used, type->name, a->change->keyspace, buf_failed(&names) ? "..." : (const char *)names.p);
+    buf_fini(&names);
+    return -1;
 }
 
 int apply_drop_type(struct apply *a) {
-    struct entry *x = apply_existing(a, &type_kind, "Type '%s.%s' doesn't exist");
+    struct entry *x = apply_existing(a, &type_kind, DDL_DROP_NO_TYPE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    if (check_unused(a, x, &type_kind, "user types") || check_unused(a, x, &table_kind, "tables")) return -1;
+    if (check_unused(a, x, &type_kind, DDL_TYPE_OF_TYPE) || check_unused(a, x, &table_kind, DDL_TYPE_OF_TABLE))
+        return -1;
     return apply_begin_drop(a, x);
 }

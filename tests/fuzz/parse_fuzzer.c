@@ -10,7 +10,7 @@
 static void check_grammar(struct arena *a, struct slice text, const struct ast_stmt *s, const struct err *e) {
     struct err *other = calloc(1, sizeof(*other));
     if (!other) return;
-    const struct ast_stmt *g = cqli_parse_by_grammar(a, text, other);
+    const struct ast_stmt *g = cqli_parse_by_grammar(a, text, true, other);
     bool told = g || !other->no_memory; /* the arena holds the first tree, too */
     bool same = s && g ? same_tree(s, g) : !s && !g && e->code == other->code && !strcmp(e->text, other->text);
     if (told && !same) abort();
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (nth) data++, size--;
     arena_init(&a, nth ? 64 : 4096, 1 << 22);
     fault_arm(FAULT_ALLOC, nth);
-    const struct ast_stmt *s = cql_parse(&a, slice_of(data, size), e);
+    const struct ast_stmt *s = cql_parse(&a, slice_of(data, size), true, e);
     fault_arm(FAULT_ALLOC, 0);
     if (!s && !e->set) abort();
     if (!nth && (s || !e->no_memory)) check_grammar(&a, slice_of(data, size), s, e);

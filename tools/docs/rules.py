@@ -38,6 +38,14 @@ Tally itself has no indexes, materialized views, functions, aggregates and trigg
 The column "words" gives the source of an error text: *documented* (published by AWS), *seen* (in a report or the source of a tool), *ours* (the rule is published, but not its text), or *inferred* (the rule itself follows from published grammars or lists).
 """
 
+DDL_ERRORS = """## Errors of definitions
+
+Statements that define something and are wrong for Cassandra, too, fail in keyspaces mode with these words (`keyspaces/ddl_error.def`). *seen*: the service answered
+so to deployments to us-east-1 on 2026-10-01 ([cdk-preflight](https://github.com/badmintoncryer/cdk-preflight/tree/main/rules/cassandra)); *3.11*: the words of Apache
+Cassandra 3.11, whose parser the service uses; *ours*: neither was found. Values of Cassandra's own options of tables (`compaction`, `caching`, ...) are not listed:
+Amazon Keyspaces ignores these options, and the errors of wrong values are those of Cassandra 5.
+"""
+
 
 # ---- tables ----
 
@@ -170,6 +178,10 @@ def page():
     out.append(table(["rule", "what is refused", "error", "instead", "source", "words", "since", "test"],
                      [[f"`{n}`", checks, f"{codes[code]}: {words_of(words, instead, tests.get(n, ('', None))[1])}", instead, pages[at], confidence, since,
                        tests.get(n, ("",))[0]] for _, n, checks, words, instead, code, at, confidence, since in refusals]))
+    out.append(DDL_ERRORS)
+    out.append(table(["error in keyspaces mode", "in cassandra mode", "words"],
+                     [[f"{codes[code]}: {words}", f"{codes[other_code]}: {other}" if other else "", known]
+                      for _, other_code, other, code, words, known in rows(ROOT / "keyspaces" / "ddl_error.def", "DDL_ERROR")]))
     out.append("## Numbers\n")
     numbers = [(row, number_test(row[0], {r[0]: r[1] for r in refusals}, tests)) for row in rows(ROOT / "keyspaces" / "quota.def", "QUOTA")]
     out.append(table(["number", "what", "source", "test"], [[f"{int(v):,}", what, pages[at], test] for (_, v, what, at), test in numbers]))

@@ -65,7 +65,7 @@ static int note(struct findings *f, const struct script_statement *at, const cha
 /* Counts the statement in the row of its table. A statement without a table is in none. */
 static int count(struct findings *f, struct world *w, struct slice text, bool refused, bool wrong, struct err *e) {
     struct err ignored = {0};
-    const struct ast_stmt *s = cql_parse(&f->arena, text, &ignored);
+    const struct ast_stmt *s = cql_parse(&f->arena, text, true, &ignored);
     const struct ast_name *name = s ? ast_any_table(s) : NULL;
     struct table_findings *t = f->tables;
     f->statements++;

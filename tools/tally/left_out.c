@@ -9,7 +9,7 @@ static bool same(const char *a, const char *b) { return a && b && !strcmp(a, b);
 void left_out_add(struct left_out **list, struct arena *a, struct slice text, const char *keyspace, const char *path,
                   uint32_t line) {
     struct err ignored = {0};
-    const struct ast_stmt *s = cql_parse(a, arena_dup(a, text), &ignored);
+    const struct ast_stmt *s = cql_parse(a, arena_dup(a, text), true, &ignored);
     bool index = s && s->kind == STMT_CREATE_INDEX, view = s && s->kind == STMT_CREATE_VIEW;
     struct left_out *l = index || view ? ARENA_NEW(a, struct left_out) : NULL;
     if (!l) return;
@@ -26,7 +26,7 @@ void left_out_add(struct left_out **list, struct arena *a, struct slice text, co
 const char *left_out_needed(const struct left_out *list, struct arena *a, struct slice text, const char *keyspace,
                             const struct err *why) {
     struct err ignored = {0};
-    const struct ast_stmt *s = list ? cql_parse(a, arena_dup(a, text), &ignored) : NULL;
+    const struct ast_stmt *s = list ? cql_parse(a, arena_dup(a, text), true, &ignored) : NULL;
     const struct ast_name *table = s ? ast_table(s) : NULL;
     const struct ast_where *where = s ? ast_where(s) : NULL;
     if (!table) return NULL;

@@ -15,7 +15,7 @@ static bool names_word(struct slice word, const char *name) {
 int markers_find(struct slice text, struct arena *a, struct markers *k, struct err *e) {
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
     struct err why = {0};
-    struct ast_stmt *tree = cql_parse(a, text, &why);
+    struct ast_stmt *tree = cql_parse(a, text, true, &why);
     if (!tree) return err_set(e, ERR_CONFIG, "%s", why.text);
     bool batch = tree->kind == STMT_BATCH;
     k->n = binds->n;
@@ -125,7 +125,7 @@ static int put_value(struct world *w, const struct marker *m, struct buf *out, s
 
 bool markers_are_in(struct slice text, struct arena *a) {
     struct err ignored = {0};
-    const struct ast_stmt *tree = cql_parse(a, text, &ignored);
+    const struct ast_stmt *tree = cql_parse(a, text, true, &ignored);
     return tree && tree->binds.n > 0;
 }
 

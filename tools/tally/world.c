@@ -191,7 +191,7 @@ struct world_faults world_faults(const struct world *w) {
 
 bool world_leave_out(struct world *w, struct slice text, const char *path, uint32_t line) {
     struct err ignored = {0};
-    const struct ast_stmt *s = cql_parse(&w->noted, text, &ignored);
+    const struct ast_stmt *s = cql_parse(&w->noted, text, true, &ignored);
     if (!s || compat_rule_of(s->kind) == REFUSALS) return false;
     left_out_add(&w->left_out, &w->kept, text, w->session.keyspace, path, line);
     return true;

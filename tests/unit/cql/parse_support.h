@@ -24,7 +24,7 @@ static inline struct parsed *parse_text(struct slice text) {
     struct parsed *r = calloc(1, sizeof(*r));
     assert_non_null(r);
     arena_init(&r->arena, 4096, 1 << 20);
-    r->stmt = cql_parse(&r->arena, text, &r->err);
+    r->stmt = cql_parse(&r->arena, text, true, &r->err);
     return r;
 }
 

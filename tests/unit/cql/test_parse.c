@@ -128,7 +128,7 @@ static void fail_each_allocation(char *line) {
         assert_non_null(e);
         arena_init(&a, 64, 0);
         fault_arm(FAULT_ALLOC, nth);
-        const struct ast_stmt *s = cql_parse(&a, slice_str(line), e);
+        const struct ast_stmt *s = cql_parse(&a, slice_str(line), true, e);
         fault_arm(FAULT_ALLOC, 0);
         assert_true(s ? !e->set : e->set && e->code == ERR_SERVER);
         arena_fini(&a);

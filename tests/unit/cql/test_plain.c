@@ -23,7 +23,7 @@ static void check_same(const char *text) {
     struct parsed *r = parse_text(slice_str(text)), *g = calloc(1, sizeof(*g));
     assert_non_null(g);
     arena_init(&g->arena, 4096, 1 << 20);
-    g->stmt = cqli_parse_by_grammar(&g->arena, slice_str(text), &g->err);
+    g->stmt = cqli_parse_by_grammar(&g->arena, slice_str(text), true, &g->err);
     bool same = r->stmt && g->stmt
                     ? same_tree(r->stmt, g->stmt)
                     : !r->stmt && !g->stmt && r->err.code == g->err.code && !strcmp(r->err.text, g->err.text);

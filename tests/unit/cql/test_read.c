@@ -84,7 +84,7 @@ static int teardown(void **state) {
 static void compile(struct read_test *t, const char *cql) {
     struct arena *a = &t->h.arena;
     arena_reset(a);
-    struct ast_stmt *ast = cql_parse(a, slice_str(cql), &t->h.err);
+    struct ast_stmt *ast = cql_parse(a, slice_str(cql), true, &t->h.err);
     assert_non_null(ast);
     struct bind_specs binds = {0};
     struct cql_statement out = {0};

@@ -40,7 +40,7 @@ static struct term *compile(struct fixture *f, const char *type, const char *tex
     const struct cql_type *t = cql_type_parse(&f->arena, slice_str(type), NULL, NULL, NULL, &f->err);
     assert_non_null(t);
     const char *query = arena_printf(&f->arena, "INSERT INTO t (v) VALUES (%s)", text);
-    struct ast_stmt *s = cql_parse(&f->arena, slice_str(query), &f->err);
+    struct ast_stmt *s = cql_parse(&f->arena, slice_str(query), true, &f->err);
     if (!s) fail_msg("%s: %s", text, f->err.text);
     struct receiver to = {.keyspace = "ks", .table = "t", .name = "v", .type = t};
     return term_compile(&f->c, s->insert.values[0], &to);

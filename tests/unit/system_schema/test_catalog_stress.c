@@ -122,7 +122,8 @@ static int apply(struct world *w, const struct catalog_change *change, struct er
     err_clear(e);
     int rc = catalog_apply(w->catalog, change, &out, &unfinished, e);
     check(rc >= 0 || (e->set && *e->text), "a refusal without words", change->keyspace);
-    check(rc >= 0 || e->code == ERR_INVALID || e->code == ERR_ALREADY_EXISTS, "refused for a wrong reason", e->text);
+    check(rc >= 0 || e->code == ERR_INVALID || e->code == ERR_ALREADY_EXISTS || e->code == ERR_CONFIG,
+          "refused for a wrong reason", e->text);
     return rc;
 }
 
