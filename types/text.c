@@ -45,6 +45,13 @@ static bool is_utf8(struct slice v) {
     return true;
 }
 
+void cql_utf8_clean(char *text) {
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        n = utf8_sequence((const uint8_t *)text, left);
+        if (n == 0) *text = '?', n = 1;
+    }
+}
+
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (t->id == CQL_BLOB) return 0;
     if (t->id == CQL_TEXT) return is_utf8(v) ? 0 : err_invalid(e, "String didn't validate.");

@@ -140,6 +140,8 @@ void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf
 
 /* ---- values ---- */
 
+/* Replaces each byte that is not part of a well-formed UTF-8 sequence with a question mark. */
+void cql_utf8_clean(char *text);
 /* Checks wire bytes: lengths, UTF-8, ranges, every nested element. n == 0 is the legal "empty"
  * value of most types. ERR_INVALID in the words of Cassandra's serializers ("Expected 4 or 0 byte
  * int (3)"). */

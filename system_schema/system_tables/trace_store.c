@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "system_schema/system_tables/trace_store.h"
+#include "types/type.h"
 
 enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
 static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
@@ -39,7 +40,12 @@ void trace_store_free(struct trace_store *t) {
     free(t);
 }
 
-static const char *copy_text(struct arena *a, const char *s) { return s ? arena_strdup(a, s) : NULL; }
+/* A client may send any bytes as a statement; drivers fail on a text that is not UTF-8. */
+static const char *copy_text(struct arena *a, const char *s) {
+    char *copy = s ? arena_strdup(a, s) : NULL;
+    if (copy) cql_utf8_clean(copy);
+    return copy;
+}
 
 uint64_t trace_store_add(struct trace_store *store, const struct trace_session *t) {
     struct kept *k = calloc(1, sizeof *k);

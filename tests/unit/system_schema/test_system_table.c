@@ -225,6 +225,32 @@ static void test_trace_is_kept_and_found_by_id(void **state) {
     world_fini(&w);
 }
 
+/* A driver that reads traces fails on a text that is not UTF-8. The yielded values are checked. */
+static void test_trace_of_a_text_that_is_not_utf8_is_valid(void **state) {
+    (void)state;
+    struct world w;
+    world_init(&w, MODE_CASSANDRA);
+    const struct trace_event events[] = {{10, "Parsing \xff\xfe SELECT \xe2\x82", "loop"}};
+    const struct schema_option parameters[] = {{"query", "SELECT '\xc3\xa4\xc3' \xed\xa0\x80"}};
+    struct trace_session t = {.started_us = clock_wall_us(&clock_real),
+                              .command = "QUERY",
+                              .request = "Execute CQL3 query",
+                              .client = slice_of("\x7f\0\0\1", 4),
+                              .n_parameters = 1,
+                              .parameters = parameters,
+                              .n_events = 1,
+                              .events = events};
+    memset(t.id, 0x11, sizeof t.id);
+    trace_store_add(w.traces, &t);
+    struct value key = value_of(t.id, 16);
+    struct found sessions = {0}, f = {0};
+    yield(&w, schema_table_any(w.schema, "system_traces", "sessions"), &key, &sessions);
+    yield(&w, schema_table_any(w.schema, "system_traces", "events"), &key, &f);
+    assert_int_equal(sessions.n_rows, 1);
+    assert_int_equal(f.n_rows, 1);
+    world_fini(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_table_yields_valid_values_in_keyspaces_mode),
@@ -234,6 +260,7 @@ int main(void) {
         cmocka_unit_test(test_schema_tables_tell_options),
         cmocka_unit_test(test_key_restricts_what_is_yielded),
         cmocka_unit_test(test_trace_is_kept_and_found_by_id),
+        cmocka_unit_test(test_trace_of_a_text_that_is_not_utf8_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
