@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "tools/tally/json.h"
 #include "tools/tally/remote.h"
+#include "tools/tally/show.h"
 #include "tools/tally/table.h"
 
 enum { TOP_ROWS = 10, TOP_NAME = 200, TOP_TABLES_MAX = 100000 };
@@ -243,12 +244,12 @@ static int top(struct top_flags *f, struct err *e) {
         struct buf out;
         bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);
         buf_init(&out, 0);
-        if (screen) buf_put_str(&out, "\x1b[H\x1b[J\x1b[?7l");
+        if (screen) fputs("\x1b[H\x1b[J\x1b[?7l", show_raw(stdout));
         if (f->json) put_json(&s, f, &out);
         else put_text(&s, f, &out);
-        if (screen) buf_put_str(&out, "\x1b[?7h");
         fwrite(buf_slice(&out).p, 1, out.n, stdout);
-        fflush(stdout);
+        if (screen) fputs("\x1b[?7h", show_raw(stdout));
+        fflush(show_raw(stdout));
         buf_fini(&out);
         if (f->once) break;
         nanosleep(&pause, NULL);

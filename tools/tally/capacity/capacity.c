@@ -10,6 +10,7 @@
 #include "tools/tally/capacity/report.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/server_schema.h"
+#include "tools/tally/show.h"
 
 enum { STALE_DAYS = 90, SAMPLES = 200, TARGET_PERCENT = 70 };
 
@@ -119,7 +120,7 @@ static int read_prices(struct capacity_command *c, struct report *r) {
 /* ---- the estimate ---- */
 
 static void say_progress(uint32_t done, uint32_t of) {
-    fprintf(stderr, "\rtally capacity: %u of %u statements priced%s", done, of, done == of ? "\n" : "");
+    fprintf(show_raw(stderr), "\rtally capacity: %u of %u statements priced%s", done, of, done == of ? "\n" : "");
 }
 
 /* Reads all inputs into the workload and the notes. */
@@ -175,7 +176,7 @@ static int run(struct capacity_command *c) {
     if (!rc && !days) rc = err_nomem(c->e);
     for (uint32_t i = 0; !rc && i < c->m.n_tables; i++) {
         if (watched)
-            fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
+            fprintf(show_raw(stderr), "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
                     i + 1 == c->m.n_tables ? "\n" : "");
         rc = day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e);
     }

@@ -9,6 +9,7 @@
 #include "tools/tally/cql/interrupt.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
+#include "tools/tally/show.h"
 #include "tools/tally/world.h"
 
 struct command {
@@ -173,7 +174,7 @@ static void run_show(struct command *c) {
 static void run_describe(struct command *c) { describe(c->s, c->text); }
 static void run_exit(struct command *c) { c->s->leaves = true; }
 static void run_clear(struct command *c) {
-    if (c->s->terminal) shell_say("\033[H\033[2J");
+    if (c->s->terminal) fputs("\033[H\033[2J", show_raw(stdout));
 }
 
 static void run_help(struct command *c) {

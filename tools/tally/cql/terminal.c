@@ -15,6 +15,7 @@
 #include "tools/tally/cql/interrupt.h"
 #include "tools/tally/cql/run.h"
 #include "tools/tally/script.h"
+#include "tools/tally/show.h"
 
 enum { HISTORY_LINES = 1000, NAMES_FRESH_S = 5, NAMES_MAX = 64 << 20, STATEMENT_MAX = 16 << 20 };
 
@@ -193,7 +194,9 @@ static bool read_line(struct terminal *t) {
 }
 
 int terminal_run(struct shell *s, struct err *e) {
-    struct terminal t = {.shell = s, .edit = el_init("tally", stdin, stdout, stderr), .history = history_init()};
+    struct terminal t = {.shell = s,
+                         .edit = el_init("tally", stdin, show_raw(stdout), show_raw(stderr)),
+                         .history = history_init()};
     const char *home = getenv("HOME");
     HistEvent event;
     if (!t.edit || !t.history) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tools/tally/show.h"
 #include "tools/tally/subcommand.h"
 
 static int (*const runs[SUBCOMMANDS])(int argc, char **argv) = {
@@ -52,7 +53,9 @@ int main(int argc, char **argv) {
     struct err ignored = {0};
     (void)!log_set_levels("warn", &ignored); /* statements that are priced in memory change a schema, too */
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
-    if (argc && !strcmp(slash ? slash + 1 : argv[0], "cqlsh")) return tally_cql(argc - 1, argv + 1);
+    bool is_cqlsh = argc && !strcmp(slash ? slash + 1 : argv[0], "cqlsh");
+    show_open(is_cqlsh || (argc > 1 && !strcmp(argv[1], "cql")));
+    if (is_cqlsh) return tally_cql(argc - 1, argv + 1);
     struct usage_command commands[SUBCOMMANDS];
     struct usage_program program;
     const char *name = argc > 1 ? argv[1] : "";

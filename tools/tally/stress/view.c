@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tools/tally/show.h"
+
 enum { SPARK = 60, LINES = 12 /* of the screen, plus one */, HOT_SHOWN = 5 };
 
 void view_spark(const double *values, size_t n, struct buf *out) {
@@ -64,7 +66,7 @@ void view_show(struct stress *s) {
         put_screen(s, at, &out);
     }
     s->shown_ns = now;
-    fwrite(buf_slice(&out).p, 1, out.n, stderr);
+    fwrite(buf_slice(&out).p, 1, out.n, screen ? show_raw(stderr) : stderr); /* all of it is tally's own */
     buf_fini(&out);
 }
 
