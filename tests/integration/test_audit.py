@@ -228,15 +228,22 @@ def test_a_line_that_was_torn_does_not_spoil_the_next_one(new_server, tmp_path):
     s = new_server("--mode", "cassandra", "--audit-log", file)
     with s.cluster() as cluster:
         session = cluster.connect()
+        session.execute("SELECT host_id FROM system.local")
+
+        def written():
+            with open(file, "rb") as f:
+                f.seek(before)
+                return f.read()
+
+        eventually(lambda: b"SELECT host_id FROM system.local" in written())
         soft, hard = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (file.stat().st_size + room, hard))
         session.execute("SELECT cluster_name FROM system.local")
+        eventually(lambda: "cannot be written: File too large" in s.log.read_text())
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (soft, hard))
         session.execute("SELECT rack FROM system.local")
     s.stop()
-    with open(file, "rb") as f:
-        f.seek(before)
-        lines = f.read().decode().splitlines()
+    lines = written().decode().splitlines()
     torn = [i for i, line in enumerate(lines) if not line.endswith("}")]
     assert len(torn) == 1 and len(lines[torn[0]]) == room, lines
     assert "rack" in json.loads(lines[torn[0] + 1])["statement"]
