@@ -136,5 +136,5 @@ int64_t catalog_restorable_since(struct catalog *c, uint32_t history);
 /* How far back a table can be restored, and how long after its drop. */
 int64_t catalog_recovery_window_us(const struct catalog *c);
 
-/* Calls fn for every history; it must not call the catalogue. */
+/* Calls fn for every history that there is at the call. Waits for the disk. -1: what fn returned, or no memory. */
 int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct history_report *h), void *arg);

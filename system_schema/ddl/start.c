@@ -70,13 +70,18 @@ static int read_objects(struct ddl *d, struct err *e) {
 
 struct before {
     uint32_t n, next_id;
-    struct entry **entries;
+    struct entry **entries; /* by id */
 };
 
+static int by_id(const void *a, const void *b) {
+    const uint32_t x = (*(struct entry *const *)a)->id, y = (*(struct entry *const *)b)->id;
+    return (x > y) - (x < y);
+}
+
 static struct entry *old_of(const struct before *b, uint32_t id) {
-    for (uint32_t i = 0; i < b->n; i++)
-        if (b->entries[i]->id == id) return b->entries[i];
-    return NULL;
+    struct entry sought = {.id = id}, *key = &sought;
+    struct entry **found = b->n ? bsearch(&key, b->entries, b->n, sizeof(*b->entries), by_id) : NULL;
+    return found ? *found : NULL;
 }
 
 static bool is_same(const struct entry *a, const struct entry *b) {
@@ -202,6 +207,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
     struct objects *o = d->objects;
     /* The old entries are kept until the new ones are visible. */
     struct before b = {.n = o->n_entries, .next_id = o->next_id, .entries = o->entries};
+    if (b.n) qsort(b.entries, b.n, sizeof(*b.entries), by_id);
     free(o->by_id);
     free(o->by_name);
     o->by_id = o->by_name = NULL;

@@ -528,19 +528,71 @@ int64_t recovery_since(struct recovery *r, uint32_t history) {
     return since;
 }
 
-int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg) {
-    struct objects *o = r->objects;
-    int rc = 0;
-    pthread_mutex_lock(&o->lock);
-    for (const struct history *h = r->histories; h && !rc; h = h->next) {
-        const struct history_report now = {.keyspace = h->keyspace,
-                                            .name = h->name,
-                                            .begun = h->begun,
-                                            .gone_us = h->gone_us,
-                                            .earliest_us = h->begun ? recovery_earliest(r, h) : INT64_MAX,
-                                            .bytes = eng_history_bytes(o->eng, h->id)};
-        if (!h->unwanted) rc = fn(arg, &now);
+struct listed {
+    struct history_report report; /* names: in the arena */
+    uint32_t id, lineage, number;
+    bool restorable; /* tables of its lineage can be restored from it */
+    bool unwanted;
+};
+
+static int by_lineage(const void *a, const void *b) {
+    const struct listed *x = a, *y = b;
+    return (x->lineage > y->lineage) - (x->lineage < y->lineage);
+}
+
+static int by_number(const void *a, const void *b) {
+    const struct listed *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Copies the histories, so that neither the engine nor fn is called under the lock. NULL: no memory. */
+static struct listed *list_histories(struct recovery *r, struct arena *a, uint32_t *n) {
+    uint32_t room = 1;
+    bool failed = false;
+    *n = 0;
+    pthread_mutex_lock(&r->objects->lock);
+    for (const struct history *h = r->histories; h; h = h->next) room++;
+    struct listed *all = ARENA_ARRAY(a, room, struct listed);
+    for (const struct history *h = r->histories; all && h && !failed; h = h->next) {
+        struct listed *x = &all[*n];
+        *x = (struct listed){.report = {.keyspace = arena_strdup(a, h->keyspace), .name = arena_strdup(a, h->name),
+                                        .begun = h->begun, .gone_us = h->gone_us},
+                             .id = h->id, .lineage = h->lineage, .number = (*n)++,
+                             .restorable = is_of(h, h->lineage), .unwanted = h->unwanted};
+        failed = !x->report.keyspace || !x->report.name;
     }
-    pthread_mutex_unlock(&o->lock);
+    pthread_mutex_unlock(&r->objects->lock);
+    return failed ? NULL : all;
+}
+
+/* Sets the first moment to which tables of each lineage can be restored, as recovery_earliest finds it. */
+static void set_earliest(struct recovery *r, struct listed *all, uint32_t n) {
+    int64_t window = now_us(r) - r->window_us;
+    qsort(all, n, sizeof(*all), by_lineage);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        int64_t since = INT64_MAX;
+        for (end = i; end < n && all[end].lineage == all[i].lineage; end++) {
+            int64_t own = all[end].restorable ? eng_history_since(r->objects->eng, all[end].id) : INT64_MAX;
+            if (own < since) since = own;
+        }
+        for (uint32_t k = i; k < end; k++)
+            all[k].report.earliest_us = !all[k].report.begun ? INT64_MAX : since > window ? since : window;
+    }
+    qsort(all, n, sizeof(*all), by_number);
+}
+
+int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg) {
+    struct arena a;
+    uint32_t n;
+    arena_init(&a, 16 * 1024, 0);
+    struct listed *all = list_histories(r, &a, &n);
+    int rc = all ? 0 : -1;
+    if (all) set_earliest(r, all, n);
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        if (all[i].unwanted) continue;
+        all[i].report.bytes = eng_history_bytes(r->objects->eng, all[i].id);
+        rc = fn(arg, &all[i].report);
+    }
+    arena_fini(&a);
     return rc;
 }

@@ -241,6 +241,36 @@ static void test_cost_of_values_by_name_grows_with_their_number(void **state) {
     assert_in_range(cost_of_names(&h, 16000), 0, RATIO * cost_of_names(&h, 4000));
     harness_close(&h);
 }
+
+/* What a server does when another one on the store has made a table beside n others. */
+static uint64_t cost_of_foreign_table(uint32_t n) {
+    const int64_t now_us = 1700000000000000;
+    struct harness a, b;
+    harness_open_on(&a, MODE_CASSANDRA, &(struct eng_options){.shared = true}, now_us);
+    harness_open_on(&b, MODE_CASSANDRA, &(struct eng_options){.beside = a.eng}, now_us);
+    eng_meta_unwatch(b.eng, NULL);
+    run_ok(&a, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    for (uint32_t i = 0; i < n; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "CREATE TABLE k.t%u (p int PRIMARY KEY)", i);
+        run_ok(&a, text);
+    }
+    assert_int_equal(catalog_catch_up(b.catalog, &b.err), 0);
+    run_ok(&a, "CREATE TABLE k.last (p int PRIMARY KEY)");
+    uint64_t from = steps_of_thread();
+    assert_int_equal(catalog_catch_up(b.catalog, &b.err), 0);
+    uint64_t steps = steps_of_thread() - from;
+    assert_rows(&b, "SELECT * FROM k.last", "");
+    harness_close(&b);
+    harness_close(&a);
+    return steps;
+}
+
+static void test_cost_of_a_foreign_table_grows_with_the_tables(void **state) {
+    (void)state;
+    uint64_t once = cost_of_foreign_table(500), fourfold = cost_of_foreign_table(2000);
+    assert_in_range(fourfold, 0, once * 11 / 2); /* 4.4 times; 7.6 when each object is looked up among all */
+}
 #endif
 
 /* ---- what is not for a loop ---- */
@@ -329,6 +359,7 @@ int main(void) {
 #ifdef TALLY_STEPS
                                        cmocka_unit_test(test_cost_of_a_statement_grows_with_its_length),
                                        cmocka_unit_test(test_cost_of_values_by_name_grows_with_their_number),
+        cmocka_unit_test(test_cost_of_a_foreign_table_grows_with_the_tables),
 #endif
                                        cmocka_unit_test(test_long_statements_leave_the_loop),
                                        cmocka_unit_test(test_long_bound_collections_leave_the_loop)};
