@@ -123,7 +123,7 @@ struct store_change {
     void *table;            /* as the front pinned it */
     /* The commit sets them: it takes place only if the partition's ballot still is this one. */
     bool conditional;
-    uint64_t ballot;
+    uint64_t ballot, next_ballot; /* next_ballot: the partition's afterwards */
     bool written; /* the store sets it when the commit answers KV_CHANGED */
 };
 
@@ -220,11 +220,13 @@ struct store_front {
     /* Holds a table that is written to. NULL, ERR_SERVER: it was freed, or there is no memory. */
     void *(*pin)(struct store *s, uint32_t table, struct err *e);
     void (*unpin)(struct store *s, void *table);
-    /* Whether this thread holds the lock of the partition, and its ballot from when it took the
-     * lock. */
+    /* Whether this thread holds the lock of the partition, and its ballot from the first read under the
+     * lock. Without one it is read now. */
     bool (*ballot)(struct store *s, struct slice prefix, uint64_t *ballot);
-    /* A conditional write of this thread has advanced it. */
-    void (*ballot_moved)(struct store *s, struct slice prefix);
+    /* A read of the partition has returned this ballot; a conditional write of this thread has given it this
+     * one. Both do nothing unless this thread holds the lock. */
+    void (*ballot_read)(struct store *s, struct slice prefix, uint64_t ballot);
+    void (*ballot_moved)(struct store *s, struct slice prefix, uint64_t ballot);
     /* The sequence of a batch that was just written. */
     uint64_t (*written)(struct store *s);
 };

@@ -35,6 +35,7 @@ const struct store_front engi_front = {
     .pin = pin,
     .unpin = unpin,
     .ballot = engi_ballot,
+    .ballot_read = engi_ballot_read,
     .ballot_moved = engi_ballot_moved,
     .written = written,
 };

@@ -70,10 +70,10 @@ static struct engi_stripe_set set_of(const struct eng_part *const *parts, uint32
 
 /* ---- ballots: only in stores with several writers ---- */
 
-/* The ballot of a partition when it was locked; in the list of its stripe, which only the stripe's
- * owner uses. */
+/* The ballot of a locked partition; in the list of its stripe, which only the stripe's owner uses. */
 struct engi_ballot {
     struct engi_ballot *next;
+    bool known; /* the partition was read under the lock */
     uint64_t ballot;
     size_t n;
     uint8_t prefix[];
@@ -86,34 +86,79 @@ static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
     return b;
 }
 
+/* If the ballot cannot be read or kept, the lock has one that no partition has, so that the commit fails. */
 bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot) {
     struct eng *eng = (struct eng *)s;
     struct eng_part part = engi_prefix_part(prefix);
-    const struct engi_ballot *b = find_ballot(eng, prefix);
+    struct engi_ballot *b = find_ballot(eng, prefix);
+    struct err e = {0};
+    if (b && !b->known && engi_ballot_fetch(s, &part, &b->ballot, &e)) b->ballot = UINT64_MAX;
+    if (b) b->known = true;
     *ballot = b ? b->ballot : UINT64_MAX;
     return b || (eng_holds(eng, &part) && eng->stripes[stripe(&part)].ballots_lost);
 }
 
-void engi_ballot_moved(struct store *s, struct slice prefix) {
+void engi_ballot_read(struct store *s, struct slice prefix, uint64_t ballot) {
     struct engi_ballot *b = find_ballot((struct eng *)s, prefix);
-    if (b) b->ballot++;
+    if (!b || b->known) return;
+    b->known = true;
+    b->ballot = ballot;
+}
+
+void engi_ballot_moved(struct store *s, struct slice prefix, uint64_t ballot) {
+    struct engi_ballot *b = find_ballot((struct eng *)s, prefix);
+    if (b) b->ballot = ballot;
+}
+
+/* Takes the stripe if it is free and no thread waits for it. */
+static bool try_take(struct eng *eng, uint32_t i, pthread_t owner) {
+    struct engi_stripe *s = &eng->stripes[i];
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
+    bool is_free = !owner_of(s) && !s->n_waiting;
+    if (is_free) give_to(s, owner);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
+    return is_free;
+}
+
+/* Waits for one stripe of the set and tries the others. Returns ENGI_STRIPES, or one that is not free; then none is
+ * taken. */
+static uint32_t take_or_leave(struct eng *eng, const struct engi_stripe_set *set, uint32_t first) {
+    uint32_t i = next_of(set, 0);
+    take(eng, first);
+    for (; i < ENGI_STRIPES; i = next_of(set, i + 1)) {
+        if (i == first) continue;
+        if (!try_take(eng, i, pthread_self())) break;
+        engi_order_holds(ENGI_RANK_STRIPE, i);
+    }
+    for (uint32_t k = next_of(set, 0); i < ENGI_STRIPES && k < ENGI_STRIPES; k = next_of(set, k + 1)) {
+        if (k != first && k >= i) continue;
+        leave(eng, k, pthread_self());
+        engi_order_leaves(ENGI_RANK_STRIPE);
+    }
+    return i;
+}
+
+/* Takes all stripes of the set. With a store that may hang, a thread that waits for one holds no others, except
+ * after many tries. */
+static void take_all(struct eng *eng, const struct engi_stripe_set *set) {
+    enum { TRIES = 64 };
+    uint32_t busy = next_of(set, 0);
+    for (int i = 0; !eng_one_writer(eng) && busy < ENGI_STRIPES && i < TRIES; i++) busy = take_or_leave(eng, set, busy);
+    if (busy == ENGI_STRIPES) return;
+    for (uint32_t i = next_of(set, 0); i < ENGI_STRIPES; i = next_of(set, i + 1)) take(eng, i);
 }
 
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
     struct engi_stripe_set set = set_of(parts, n);
-    for (uint32_t i = next_of(&set, 0); i < ENGI_STRIPES; i = next_of(&set, i + 1)) take(eng, i);
-    /* If the ballot cannot be read or kept, the lock has one that no partition has, so that the
-     * commit fails. */
+    take_all(eng, &set);
     for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) {
         struct engi_stripe *s = &eng->stripes[stripe(parts[i])];
-        struct err e = {0};
         size_t n_prefix = ENGI_KEY_PREFIX_MIN + parts[i]->key.n;
         struct engi_ballot *b = malloc(sizeof(*b) + n_prefix + 1);
         s->ballots_lost = s->ballots_lost || !b;
         if (!b) continue;
         *b = (struct engi_ballot){.next = s->ballots, .n = n_prefix};
         engi_key_row_write(b->prefix, parts[i], ENG_STATIC, slice_of("", 0));
-        if (engi_ballot_read(&eng->store, parts[i], &b->ballot, &e)) b->ballot = UINT64_MAX;
         s->ballots = b;
     }
 }
@@ -144,13 +189,8 @@ bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part 
 /* Threads that wait take precedence: the stripe counts as taken while one waits. */
 int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
     uint32_t i = stripe(part);
-    struct engi_stripe *s = &eng->stripes[i];
     if (engi_stripes_have(set, part)) return 0;
-    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-    bool is_free = !owner_of(s) && !s->n_waiting;
-    if (is_free) give_to(s, ENGI_STRIPE_OF_BATCH);
-    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
-    if (!is_free) return -1;
+    if (!try_take(eng, i, ENGI_STRIPE_OF_BATCH)) return -1;
     set->bits[i / 64] |= bit_of(i);
     set->any = true;
     return 1;

@@ -8,9 +8,11 @@
  * loop gives it to its batch, which keeps it until any thread commits the batch. So a stripe has a
  * field for its owner, and is not a mutex, which one thread would own.
  *
- * In a store with several writers a lock excludes only the threads of this process. So the thread
- * that locks a partition also reads its ballot, a counter in the store. A commit under the lock has
- * the condition that the ballot is unchanged, and advances it.
+ * In a store with several writers a lock excludes only the threads of this process. So the first
+ * read of a partition under its lock also returns its ballot, a counter in the store. A commit under the
+ * lock has the condition that the ballot is unchanged, and advances it. A partition's first ballot is a
+ * random number: the store forgets ballots that are as old as its tombstones, and a ballot that was read
+ * before that must not come back.
  */
 #pragma once
 
@@ -40,4 +42,5 @@ bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part 
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);
 /* Members of struct store_front (engine/store.h). */
 bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot);
-void engi_ballot_moved(struct store *s, struct slice prefix);
+void engi_ballot_read(struct store *s, struct slice prefix, uint64_t ballot);
+void engi_ballot_moved(struct store *s, struct slice prefix, uint64_t ballot);

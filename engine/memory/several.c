@@ -113,7 +113,7 @@ static int fill(struct eng_batch *b, struct slice left_out, struct kv_batch *kv,
         struct slice seen = slice_of(now, sizeof(now));
         *conditional = true;
         store_u64(now, c->ballot);
-        store_u64(next, c->ballot + 1);
+        store_u64(next, c->next_ballot);
         b->value.n = 0;
         buf_put_slice(&b->value, prefix_of(b, i));
         buf_u8(&b->value, ENGI_BALLOT);
@@ -142,7 +142,7 @@ static int commit(struct eng_batch *b, bool patience, struct err *e) {
     }
     for (size_t i = 0; i < b->n && !rc; i++)
         if (b->changes[i].conditional && !has_condition(b, i) && !slice_eq(prefix_of(b, i), left_out))
-            b->store->front->ballot_moved(b->store, prefix_of(b, i));
+            b->store->front->ballot_moved(b->store, prefix_of(b, i), b->changes[i].next_ballot);
     if (!rc && in_part) rc = KV_CHANGED;
     if (!rc && draw(own, own->faults.applied_in)) rc = lost(e);
     kv_batch_free(kv);

@@ -115,10 +115,10 @@ static int unlog(struct rados *s, struct slice key) {
 
 /* ---- writing ---- */
 
-static void add_condition(struct write_group *g, struct ballots *ballots, uint64_t ballot) {
-    store_u64(ballots->now, ballot);
-    store_u64(ballots->next, ballot + 1);
-    ballots->expected = slice_of(ballots->now, ballot ? sizeof(ballots->now) : 0);
+static void add_condition(struct write_group *g, struct ballots *ballots, const struct store_change *c) {
+    store_u64(ballots->now, c->ballot);
+    store_u64(ballots->next, c->next_ballot);
+    ballots->expected = slice_of(ballots->now, c->ballot ? sizeof(ballots->now) : 0);
     g->expected = &ballots->expected;
     g->ballot = slice_of(ballots->next, sizeof(ballots->next));
 }
@@ -130,7 +130,7 @@ static int add_conditions(struct partitions *p, const struct eng_batch *b, struc
     for (size_t i = 0; i < b->n; i++) {
         if (!b->changes[i].conditional) continue;
         struct write_group *g = group_of(p, engi_change_key(b, &b->changes[i]));
-        add_condition(g, &ballots[g - p->groups], b->changes[i].ballot);
+        add_condition(g, &ballots[g - p->groups], &b->changes[i]);
     }
     return 0;
 }
@@ -142,7 +142,7 @@ static int take_results(const struct partitions *p, const struct eng_batch *b) {
     for (size_t i = 0; i < p->n; i++) {
         const struct write_group *g = &p->groups[i];
         n_changed += g->result == WRITE_CHANGED;
-        if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix);
+        if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix, load_u64(g->ballot.p));
     }
     for (size_t i = 0; n_changed && i < b->n; i++)
         b->changes[i].written = group_of(p, engi_change_key(b, &b->changes[i]))->result == 0;

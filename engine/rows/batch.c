@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "engine/rows/key.h"
 
 enum { BYTES_KEPT = 1 << 20 };
@@ -220,12 +221,17 @@ void eng_batch_drop(struct eng_batch *b) {
 
 /* Makes the writes to partitions that this thread has locked conditional on their ballots:
  * invariant 12. */
-static void set_conditions(struct eng_batch *b) {
+static int set_conditions(struct eng_batch *b, struct err *e) {
     for (size_t i = 0; i < b->n; i++) {
         struct store_change *c = &b->changes[i];
         struct slice key = engi_change_key(b, c);
         c->conditional = b->store->front->ballot(b->store, slice_of(key.p, engi_prefix_len(key)), &c->ballot);
+        c->next_ballot = c->ballot + 1;
+        if (!c->conditional || c->ballot) continue;
+        if (random_bytes(&c->next_ballot, sizeof(c->next_ballot), e)) return -1;
+        c->next_ballot = c->next_ballot >> 1 | 1; /* neither none nor UINT64_MAX, and with room to count */
     }
+    return 0;
 }
 
 static void contended(const struct eng_batch *b, struct err *e) {
@@ -256,8 +262,8 @@ static void take_written(const struct eng_batch *b, const struct eng_part *const
 static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
     struct store *s = b->store;
     assert(b->n_savepoints == 0);
-    if (UNLIKELY(!(s->ops->offers & STORE_ONE_WRITER))) set_conditions(b);
-    int rc = s->ops->commit(b, patience, e);
+    int rc = UNLIKELY(!(s->ops->offers & STORE_ONE_WRITER)) ? set_conditions(b, e) : 0;
+    if (!rc) rc = s->ops->commit(b, patience, e);
     if (rc == ENG_BUSY || rc == ENG_MET) return rc;
     if (rc == KV_CHANGED) {
         contended(b, e);

@@ -4,7 +4,7 @@
  * A store's batch begins with a struct eng_batch.
  *
  * Invariant 12: in a store with several writers, a write to a partition that the thread has locked
- *               takes place only if the partition's ballot is as it was when the lock was taken.
+ *               takes place only if the partition's ballot is as it was at the first read under the lock.
  */
 #pragma once
 

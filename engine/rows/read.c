@@ -54,6 +54,15 @@ static void count(const struct store_read *r, int rc, struct op_cost *cost) {
     cost->partitions++;
 }
 
+/* Reads the row. The ballot that the partition had then is the condition of a write that depends on it. */
+static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                    struct err *e) {
+    int rc = UNLIKELY(view->gone) ? 0 : s->ops->read(s, view, tier, r, e);
+    if (!(s->ops->offers & STORE_ONE_WRITER) && rc == 0 && !view->gone)
+        s->front->ballot_read(s, slice_of(r->key.p, r->n_prefix), r->ballot);
+    return rc;
+}
+
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind,
                 struct slice ck, int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost,
                 struct err *e) {
@@ -64,7 +73,7 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     eng_row_init(row, kind, ck);
     if (prepare(&r, stack, part, kind, ck, a, e)) return -1;
     s->front->begin(s, part->table, &view);
-    int got = UNLIKELY(view.gone) ? 0 : s->ops->read(s, &view, tier, &r, e);
+    int got = read_row(s, &view, tier, &r, e);
     take_deletions(&r, row);
     if (!got && r.row.bytes.p) got = resolve(&r.row, view.dropped, r.key.n, r.covered_ts, now, row, cost, e);
     s->front->end(s, &view);
@@ -72,7 +81,7 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     return got;
 }
 
-int engi_ballot_read(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) {
+int engi_ballot_fetch(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) {
     uint8_t stack[KEY_ON_STACK];
     struct store_view view;
     struct store_read r;
@@ -123,7 +132,7 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     if (prepare(&r, stack, part, ENG_ROW, ck, a, e)) return -1;
     r.with_statics = true;
     s->front->begin(s, part->table, &view);
-    int rc = UNLIKELY(view.gone) ? 0 : s->ops->read(s, &view, tier, &r, e);
+    int rc = read_row(s, &view, tier, &r, e);
     if (!rc) rc = resolve_pair(&r, view.dropped, now, out, cost, e);
     s->front->end(s, &view);
     count(&r, rc, cost);

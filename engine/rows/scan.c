@@ -156,7 +156,12 @@ static int set_part_range(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
+/* A cursor reads no ballots: that of a locked partition is read before its rows are. */
 static int open_cursor(struct eng_scan *s, struct err *e) {
+    uint64_t ballot;
+    const struct eng_part *part = s->tier == ENG_TIER_CACHE ? NULL : s->spec.part;
+    if (part && !(s->store->ops->offers & STORE_ONE_WRITER))
+        (void)s->store->front->ballot(s->store, slice_of(s->lower.p, ENGI_KEY_PREFIX_MIN + part->key.n), &ballot);
     s->it = s->store->ops->cursor_open(s->store, &s->view, &s->range, e);
     return s->it ? 0 : -1;
 }

@@ -12,7 +12,7 @@ void engi_read_begin(struct store_read *r);
  * are more loose range deletions than a loop compares. */
 int engi_walk(struct kv_iter *it, enum eng_tier tier, struct store_read *r, struct err *e) MUST_CHECK;
 /* Reads a partition's ballot. */
-int engi_ballot_read(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) MUST_CHECK;
+int engi_ballot_fetch(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) MUST_CHECK;
 
 /* ---- values, and their memory ----
  *
