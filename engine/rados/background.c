@@ -41,29 +41,32 @@ static void run_job(struct rados *s, struct rados_job *job) {
     case RADOS_FORGET: table_forget(s, job->table); break;
     case RADOS_REPLAY: replay(s, job->died); break;
     }
-    free(job);
+    jobs_done(s, job);
 }
 
 static void *work(void *arg) {
     struct rados *s = arg;
-    int64_t due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
     for (struct rados_job *job; jobs_take(s, REPLAY_EVERY_US, &job);) {
         if (job) run_job(s, job);
-        if (clock_machine_us(&clock_real) < due) continue;
-        replay(s, 0);
-        due = clock_machine_us(&clock_real) + REPLAY_EVERY_US;
+        int64_t now_us = clock_machine_us(&clock_real), due_us = atomic_load(&s->replay_due_us);
+        if (now_us >= due_us && atomic_compare_exchange_strong(&s->replay_due_us, &due_us, now_us + REPLAY_EVERY_US))
+            jobs_add_replay(s, 0);
     }
     return NULL;
 }
 
 int background_start(struct rados *s, struct err *e) {
     jobs_init(s);
-    if (pthread_create(&s->thread, NULL, work, s) == 0) return 0;
+    atomic_store(&s->replay_due_us, clock_machine_us(&clock_real) + REPLAY_EVERY_US);
+    for (; s->n_threads < RADOS_THREADS; s->n_threads++)
+        if (pthread_create(&s->threads[s->n_threads], NULL, work, s)) break;
+    if (s->n_threads == RADOS_THREADS) return 0;
+    background_stop(s);
     return err_set(e, ERR_SERVER, "cannot start a thread");
 }
 
 void background_stop(struct rados *s) {
     jobs_end(s);
-    pthread_join(s->thread, NULL);
+    for (uint32_t i = 0; i < s->n_threads; i++) pthread_join(s->threads[i], NULL);
     jobs_fini(s);
 }

@@ -64,6 +64,6 @@ int head_read(struct rados *s, const struct shard *sh, bool creates, struct aren
     if ((rc = make_root(s, sh)) < 0) return rc;
     if ((rc = head_was_dropped(s, sh->id.table, a)) == 0) return read_once(s, sh, a, head);
     assert(!sh->id.depth); /* Q6: only a root is made, and removed again */
-    if (rc > 0 && (rc = s->pool.lib->remove(s->pool.io, sh->name)) == 0) rc = -ENOENT;
+    if (rc > 0 && (rc = pool_remove(&s->pool, sh->name)) == 0) rc = -ENOENT;
     return rc;
 }

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -29,9 +30,13 @@ void jobs_add_split(struct rados *s, struct shard *sh) {
 /* A fold that is left out is asked for again by a later reader. */
 void jobs_add_fold(struct rados *s, struct slice record_key) {
     struct rados_job *job = malloc(sizeof(*job) + record_key.n), *other;
+    struct shard *sh = shard_map_find(&s->shards, load_u32(record_key.p), shard_position(record_key));
     size_t n = 0;
-    if (!job) return;
-    *job = (struct rados_job){.kind = RADOS_FOLD, .n = record_key.n};
+    if (!job || !sh) {
+        free(job);
+        return;
+    }
+    *job = (struct rados_job){.kind = RADOS_FOLD, .shard = sh, .n = record_key.n};
     memcpy(job->key, record_key.p, record_key.n);
     pthread_mutex_lock(&s->lock);
     for (other = s->jobs; other; other = other->next, n++)
@@ -64,14 +69,50 @@ void jobs_add_forget(struct rados *s, uint32_t table) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* With the lock. Keeps Q27. */
+static bool may_run(const struct rados *s, const struct rados_job *job) {
+    if (job->kind == RADOS_FORGET) return !s->running && job == s->jobs;
+    for (const struct rados_job *x = s->running; x; x = x->next)
+        if (x->kind == RADOS_FORGET || (job->shard ? x->shard == job->shard : x->kind == job->kind)) return false;
+    return true;
+}
+
+/* With the lock. Moves the first job that may run to those that run; NULL: there is none. */
+static struct rados_job *start_job(struct rados *s) {
+    struct rados_job **at = &s->jobs, *job;
+    while ((job = *at) && !may_run(s, job)) {
+        if (job->kind == RADOS_FORGET) return NULL;
+        at = &job->next;
+    }
+    if (!job) return NULL;
+    if (!(*at = job->next)) s->last_job = at;
+    job->next = s->running;
+    s->running = job;
+    return job;
+}
+
 bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) {
     pthread_mutex_lock(&s->lock);
-    if (!s->jobs && !s->ends) clock_cond_wait(&s->more, &s->lock, patience_us);
+    *job = s->ends ? NULL : start_job(s);
+    if (!*job && !s->ends) {
+        clock_cond_wait(&s->more, &s->lock, patience_us);
+        *job = s->ends ? NULL : start_job(s);
+    }
     bool ends = s->ends;
-    *job = ends ? NULL : s->jobs;
-    if (*job && !(s->jobs = (*job)->next)) s->last_job = &s->jobs;
     pthread_mutex_unlock(&s->lock);
     return !ends;
+}
+
+void jobs_done(struct rados *s, struct rados_job *job) {
+    struct rados_job **at = &s->running;
+    pthread_mutex_lock(&s->lock);
+    while (*at != job) at = &(*at)->next;
+    *at = job->next;
+    for (const struct rados_job *x = s->running; x; x = x->next)
+        assert(job->kind != RADOS_FORGET && (!job->shard || x->shard != job->shard)); /* Q27 */
+    pthread_cond_broadcast(&s->more);
+    pthread_mutex_unlock(&s->lock);
+    free(job);
 }
 
 void jobs_init(struct rados *s) {
@@ -83,7 +124,7 @@ void jobs_init(struct rados *s) {
 void jobs_end(struct rados *s) {
     pthread_mutex_lock(&s->lock);
     s->ends = true;
-    pthread_cond_signal(&s->more);
+    pthread_cond_broadcast(&s->more);
     pthread_mutex_unlock(&s->lock);
 }
 

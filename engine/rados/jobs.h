@@ -1,5 +1,8 @@
-/* The queue of work that writers and readers leave to the store's thread
- * (engine/rados/background.h). */
+/* The queue of work that writers and readers leave to the store's threads (engine/rados/background.h).
+ *
+ * Q27. At most one job of a shard runs at a time, and at most one replay. So a shard whose OSD hangs takes one of the
+ *      threads. A job that forgets a table runs alone, after all that were queued before it (Q21).
+ */
 #pragma once
 
 #include "engine/rados/rados.h"
@@ -7,7 +10,7 @@
 struct rados_job {
     struct rados_job *next;
     enum rados_job_kind { RADOS_SPLIT, RADOS_FOLD, RADOS_FORGET, RADOS_REPLAY } kind;
-    struct shard *shard; /* to split */
+    struct shard *shard; /* to split, or where the record to fold was read; NULL: the job has none */
     uint32_t table;      /* to forget */
     uint32_t died;       /* the incarnation of a server, whose batches are to be applied */
     size_t n;
@@ -18,12 +21,13 @@ void jobs_init(struct rados *s);
 void jobs_fini(struct rados *s); /* drops what is queued: others may do it again */
 /* Queues a split of the shard, unless one is queued already. */
 void jobs_add_split(struct rados *s, struct shard *sh);
-/* Queues the fold of a record. */
+/* Queues the fold of a record. Its table has a reader. */
 void jobs_add_fold(struct rados *s, struct slice record_key);
 /* Queues a replay of the batches of a server that has died, unless one is queued already. */
 void jobs_add_replay(struct rados *s, uint32_t died);
 /* Queues the end of what is in memory of a table. */
 void jobs_add_forget(struct rados *s, uint32_t table);
-/* The next job, which the caller frees; NULL: none came in time. False: jobs_end was called. */
+/* The next job that may run (Q27), until jobs_done; NULL: none came in time. False: jobs_end was called. */
 bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) MUST_CHECK;
+void jobs_done(struct rados *s, struct rados_job *job);
 void jobs_end(struct rados *s);

@@ -210,7 +210,7 @@ static int write_pieces(struct move *m, struct write_group g) {
 static int remove_piece(struct move *m, uint64_t number) {
     char name[PIECE_NAME];
     piece_name(table_of(m), m->pieces.id, number, name);
-    int rc = m->s->pool.lib->remove(m->s->pool.io, name);
+    int rc = pool_remove(&m->s->pool, name);
     return rc == -ENOENT ? 0 : rc;
 }
 
@@ -558,6 +558,7 @@ int move_relieve(struct rados *s, struct shard *sh) {
     struct buf wide;
     buf_init(&wide, 0);
     int rc = split_shard(s, sh, &wide);
+    atomic_store(&sh->is_indivisible, rc == 0 && !wide.n && !atomic_load(&sh->split));
     if (rc == 0 && wide.n) rc = move_rows(s, sh, buf_slice(&wide));
     buf_fini(&wide);
     return rc == DROPPED ? 0 : rc;

@@ -93,9 +93,12 @@ int omap_write_run(const struct omap_write *w, const struct pool *p, const char 
     void *op;
     int rc = op_new(w, p->lib, &op);
     if (rc < 0) return rc;
-    int64_t began_us = pool_began(p->counts);
-    rc = p->lib->write_op_operate(op, p->io, object, NULL, 0);
-    pool_ended(p->counts, POOL_WRITES, began_us, rc);
+    if ((rc = pool_enter(p->gate, object)) == 0) {
+        int64_t began_us = pool_began(p->counts);
+        rc = p->lib->write_op_operate(op, p->io, object, NULL, 0);
+        pool_ended(p->counts, POOL_WRITES, began_us, rc);
+        pool_leave(p->gate, object, rc);
+    }
     p->lib->release_write_op(op);
     return rc;
 }
@@ -105,12 +108,18 @@ int omap_write_start(const struct omap_write *w, const struct pool *p, const cha
     void *op, *completion;
     int rc = op_new(w, p->lib, &op);
     if (rc < 0) return rc;
-    rc = p->lib->aio_create_completion2(NULL, NULL, &completion);
+    if ((rc = pool_enter(p->gate, object)) < 0) goto release;
+    if ((rc = p->lib->aio_create_completion2(NULL, NULL, &completion)) < 0) goto leave;
+    rc = p->lib->aio_write_op_operate(op, p->io, completion, object, NULL, 0);
     if (rc == 0) {
-        rc = p->lib->aio_write_op_operate(op, p->io, completion, object, NULL, 0);
-        if (rc < 0) p->lib->aio_release(completion);
-        else *started = (struct omap_started){.completion = completion, .began_us = pool_began(p->counts)};
+        *started = (struct omap_started){
+            .completion = completion, .object = object, .began_us = pool_began(p->counts)};
+        goto release;
     }
+    p->lib->aio_release(completion);
+leave:
+    pool_leave(p->gate, object, rc);
+release:
     p->lib->release_write_op(op);
     return rc;
 }
@@ -119,6 +128,7 @@ int omap_write_wait(const struct pool *p, const struct omap_started *started) {
     p->lib->aio_wait_for_complete(started->completion);
     int rc = p->lib->aio_get_return_value(started->completion);
     pool_ended(p->counts, POOL_WRITES, started->began_us, rc);
+    pool_leave(p->gate, started->object, rc);
     p->lib->aio_release(started->completion);
     return rc;
 }
@@ -148,10 +158,12 @@ void omap_read_add_keys(struct omap_read *r, const char *start_after, uint64_t m
 }
 
 int omap_read_run(struct omap_read *r, const char *object) {
-    if (!r->op) return -ENOMEM;
+    int rc = r->op ? pool_enter(r->pool->gate, object) : -ENOMEM;
+    if (rc < 0) return rc;
     int64_t began_us = pool_began(r->pool->counts);
-    int rc = r->pool->lib->read_op_operate(r->op, r->pool->io, object, 0);
+    rc = r->pool->lib->read_op_operate(r->op, r->pool->io, object, 0);
     pool_ended(r->pool->counts, POOL_READS, began_us, rc);
+    pool_leave(r->pool->gate, object, rc);
     r->ran = rc == 0;
     for (uint32_t i = 0; rc == 0 && i < r->n; i++) rc = r->parts[i].rc;
     return rc;

@@ -45,6 +45,7 @@ int omap_write_run(const struct omap_write *w, const struct pool *p, const char 
 /* Starts it; omap_write_wait waits and ends. Its bytes are the caller's again once it has started. */
 struct omap_started {
     void *completion; /* NULL: nothing was started */
+    const char *object; /* the caller's, until it has ended */
     int64_t began_us;
 };
 int omap_write_start(const struct omap_write *w, const struct pool *p, const char *object,

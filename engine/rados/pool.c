@@ -28,7 +28,12 @@ int pool_open(struct pool *p, const struct pool_options *o, struct err *e) {
                        .lock = PTHREAD_MUTEX_INITIALIZER,
                        .ends = PTHREAD_COND_INITIALIZER};
     if (!p->lib) return -1;
-    if (!(p->counts = calloc(1, sizeof(*p->counts)))) return err_nomem(e);
+    p->counts = calloc(1, sizeof(*p->counts));
+    p->gate = pool_gate_new();
+    if (!p->counts || !p->gate) {
+        err_nomem(e);
+        goto free_counts;
+    }
     if ((rc = p->lib->create(&p->cluster, NULL)) < 0) {
         err_set(e, ERR_CONFIG, "librados: %s", strerror(-rc));
         goto free_counts;
@@ -47,7 +52,16 @@ shutdown:
     p->lib->shutdown(p->cluster);
 free_counts:
     free(p->counts);
+    pool_gate_free(p->gate);
     return -1;
+}
+
+int pool_remove(const struct pool *p, const char *object) {
+    int rc = pool_enter(p->gate, object);
+    if (rc < 0) return rc;
+    rc = p->lib->remove(p->io, object);
+    pool_leave(p->gate, object, rc);
+    return rc;
 }
 
 /* A thread of librados. */
@@ -85,6 +99,7 @@ void pool_close(struct pool *p) {
     if (wait_for_notifications(p)) p->lib->ioctx_destroy(p->io); /* Q20 */
     p->lib->shutdown(p->cluster); /* ends the threads of librados */
     free(p->counts);
+    pool_gate_free(p->gate);
 }
 
 int pool_each_object(const struct pool *p, pool_object_fn fn, void *arg) {
@@ -103,6 +118,9 @@ int pool_error(struct err *e, int rc, enum pool_use use, const char *object) {
     if (rc == -ETIMEDOUT)
         return err_set(e, use == POOL_READS ? ERR_READ_TIMEOUT : ERR_WRITE_TIMEOUT,
                        "the Ceph cluster did not answer a %s in time (object %s)", what, object);
+    if (rc == -EBUSY)
+        return err_set(e, ERR_OVERLOADED,
+                       "the Ceph cluster does not answer operations on object %s; this %s was not sent", object, what);
     if (rc == -ENOMEM) return err_nomem(e);
     if (rc == -EBADMSG)
         return err_set(e, ERR_SERVER, "object %s of the Ceph pool is damaged, or a piece of it; tally verify names the "

@@ -12,6 +12,7 @@
 
 #include "engine/rados/librados.h"
 #include "engine/rados/pool_counts.h"
+#include "engine/rados/pool_gate.h"
 
 struct pool_options {
     const char *conf;   /* path of ceph.conf */
@@ -25,6 +26,7 @@ struct pool {
     const struct librados *lib;
     void *cluster, *io;
     struct pool_counts *counts;
+    struct pool_gate *gate;
     unsigned timeout_s; /* of one operation */
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t ends;
@@ -36,6 +38,9 @@ struct pool {
 int pool_open(struct pool *p, const struct pool_options *o, struct err *e) MUST_CHECK;
 void pool_close(struct pool *p);
 
+/* Removes an object. 0, or a negative error number; -ENOENT: there is none. */
+int pool_remove(const struct pool *p, const char *object) MUST_CHECK;
+
 /* Notifies the watchers of an object. Does not wait for their answers: that of a server that was
  * killed would take as long as POOL_NOTIFY_MS. */
 void pool_notify(struct pool *p, const char *object);
@@ -46,5 +51,6 @@ typedef int (*pool_object_fn)(void *arg, const char *name);
 int pool_each_object(const struct pool *p, pool_object_fn fn, void *arg) MUST_CHECK;
 
 /* Fills e for a negative result of librados and returns -1. ERR_READ_TIMEOUT or ERR_WRITE_TIMEOUT
- * after -ETIMEDOUT, else ERR_SERVER. -EBADMSG: the object holds what no server has written. */
+ * after -ETIMEDOUT, ERR_OVERLOADED after -EBUSY (Q25), else ERR_SERVER. -EBADMSG: the object holds
+ * what no server has written. */
 int pool_error(struct err *e, int rc, enum pool_use use, const char *object) COLD;

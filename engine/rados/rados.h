@@ -22,7 +22,8 @@ struct rados_options {
     uint32_t incarnation; /* names the store in the log of batches; 0: a number that no other store has */
 };
 
-struct rados_job; /* of the background thread */
+enum { RADOS_THREADS = 4 }; /* of the work in the background */
+struct rados_job;
 struct named_watch;
 
 /* Read-only after opening, but for what has a lock of its own. */
@@ -30,11 +31,13 @@ struct rados {
     struct pool pool;
     struct rados_options o;
     struct shard_map shards;
-    pthread_t thread;
+    pthread_t threads[RADOS_THREADS];
+    uint32_t n_threads;
     pthread_mutex_t lock; /* of the jobs */
     pthread_cond_t more;
-    struct rados_job *jobs, **last_job;
+    struct rados_job *jobs, **last_job, *running;
     bool ends;
+    _Atomic int64_t replay_due_us; /* machine time at which old batches are applied next */
     pthread_mutex_t drop_lock; /* held while a table is dropped or forgotten */
     struct named_watch *watch; /* NULL: none */
     _Atomic uint32_t n_logged; /* batches */

@@ -448,7 +448,7 @@ static int remove_garbage(struct pass *p, const struct pieces *pieces) {
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < pieces->n_garbage; i++) {
         piece_name(p->o->table, pieces->id, pieces->garbage[i], name);
-        rc = p->s->pool.lib->remove(p->s->pool.io, name);
+        rc = pool_remove(&p->s->pool, name);
         if (rc == -ENOENT) rc = 0;
     }
     return rc;
@@ -606,7 +606,9 @@ static int visit_shards(struct pass *p, struct err *e) {
     }
 }
 
-_Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + 2 * POOL_TIMEOUT_S, ""); /* Q23 */
+enum { WRITE_S = WRITE_SEND_S + POOL_TIMEOUT_S /* of write_groups, at most (Q26) */ };
+_Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
+_Static_assert(IN_FLIGHT_S > POOL_TIMEOUT_S + WRITE_S, ""); /* Q14: the record of the batch, then its groups */
 
 static int set_limit(struct pass *p, struct err *e) {
     int64_t oldest_us;

@@ -12,8 +12,8 @@
  * Q3. Every write to a shard compares the state with "open" in its own operation. The state of an
  * object goes from copied to open to frozen to split and never back.
  *
- * Q21. A shard stays in memory as long as its table. The store's own thread frees it, behind the jobs
- *      that were queued before, when the table was freed and its last batch, view and cursor are gone.
+ * Q21. A shard stays in memory as long as its table. A job of the store frees it, behind those
+ *      that were queued before (Q27), when the table was freed and its last batch, view and cursor are gone.
  *      So no thread holds a pointer to it, and no operation on it is under way.
  *
  * Each store that writes to a shard has a writer's number there, and alone writes that writer's
@@ -88,11 +88,16 @@ struct shard {
     _Atomic bool split;     /* its halves have its rows */
     _Atomic bool will_split; /* a split of it is queued or running in this process */
     _Atomic bool stays_whole; /* the split that ran last was not worth it, or failed */
+    _Atomic bool is_indivisible; /* the last try to split the shard found that it neither splits nor has rows to move */
     _Atomic uint64_t shown_keys, shown_bytes; /* after the last write of this store, for metrics; 0: none yet */
     struct shard *next;     /* in the map */
     pthread_mutex_t lock;   /* of what follows */
     pthread_cond_t turn;    /* an operation has ended */
-    bool busy;              /* an operation of this store on it is under way */
+    bool busy;              /* an operation of this store on it is under way, */
+    int64_t busy_since_us;  /* since this machine time */
+    bool silent;            /* the last one timed out */
+    struct write_group **sent; /* the groups of the operation that was sent; NULL: none was */
+    uint32_t n_patient;     /* threads that wait although it has been under way for long (Q26) */
     struct write_group *first, **last; /* groups that wait for the next operation */
     struct shard_counter own;          /* of this store, as of the last operation that succeeded */
     uint64_t other_keys, other_bytes;  /* of the other writers, as last read */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/rados/fetch.h"
 #include "engine/rados/head.h"
 #include "engine/rados/omap_key.h"
@@ -281,7 +282,7 @@ static int check_halves(struct rados *s, struct shard *sh, const struct copying 
     int dropped = head_was_dropped(s, sh->id.table, &a);
     arena_fini(&a);
     for (unsigned i = 0; dropped > 0 && i < 2; i++) {
-        int rc = s->pool.lib->remove(s->pool.io, c->halves[i].name);
+        int rc = pool_remove(&s->pool, c->halves[i].name);
         if (rc < 0 && rc != -ENOENT) dropped = rc;
     }
     return dropped > 0 ? DROPPED : dropped;
@@ -343,11 +344,11 @@ int split_shard(struct rados *s, struct shard *sh, struct buf *wide) {
     return rc;
 }
 
-int split_await(struct rados *s, struct shard *sh) {
+int split_await(struct rados *s, struct shard *sh, int64_t until_us) {
     enum shard_state state = SHARD_FROZEN;
     int rc = 0;
     for (int i = 0; rc == 0 && state == SHARD_FROZEN && i <= PAUSES && !atomic_load(&sh->split); i++) {
-        rc = follow(s, sh, i == PAUSES, &state);
+        rc = clock_machine_us(&clock_real) > until_us ? -ETIMEDOUT : follow(s, sh, i == PAUSES, &state);
         struct timespec pause = {.tv_nsec = (PAUSE_FIRST_MS << i) * 1000000L};
         if (rc == 0 && state == SHARD_FROZEN) nanosleep(&pause, NULL);
     }

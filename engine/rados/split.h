@@ -24,5 +24,5 @@
  * 0, or a negative error number. Blocking: some 100 ms. */
 int split_shard(struct rados *s, struct shard *sh, struct buf *wide) MUST_CHECK;
 /* Waits until a frozen shard is split. Completes the split itself if that takes long. 0, or a
- * negative error number: -ESTALE: the table was dropped. */
-int split_await(struct rados *s, struct shard *sh) MUST_CHECK;
+ * negative error number: -ESTALE: the table was dropped; -ETIMEDOUT also: until_us, machine time, has passed. */
+int split_await(struct rados *s, struct shard *sh, int64_t until_us) MUST_CHECK;

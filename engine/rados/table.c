@@ -30,7 +30,7 @@ static int each_shard(struct rados *s, const struct shard_id *id, bool begun, sh
 }
 
 static int remove_object(struct rados *s, const char *name) {
-    int rc = s->pool.lib->remove(s->pool.io, name);
+    int rc = pool_remove(&s->pool, name);
     return rc == -ENOENT ? 0 : rc;
 }
 

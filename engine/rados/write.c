@@ -24,6 +24,8 @@ struct batch {
     struct omap_write op;
     struct shard_counter counter; /* of this store, once the operation has succeeded */
     struct omap_started started;
+    int64_t send_until_us; /* the least of its groups */
+    bool had_company;      /* it was sent with several groups; a thread that gives up takes its own out */
     int rc;
     struct batch *next;
 };
@@ -141,15 +143,28 @@ static bool may_join(const struct batch *b, const struct write_group *g, size_t 
     return true;
 }
 
-/* Takes the first groups of the queue that fit in one operation. */
+/* With the lock. Ends a group that is not in the queue and was not written. */
+static void refuse(struct write_group *g, int rc) {
+    g->rc = rc;
+    g->result = -1;
+    g->phase = WRITE_DONE;
+}
+
+/* Takes the first groups of the queue that fit in one operation. Groups whose time has passed end. */
 static void take_groups(struct batch *b) {
     struct shard *sh = b->shard;
     struct write_group **end = &b->groups;
     size_t keys = 0, conditions = 0;
+    b->send_until_us = INT64_MAX;
     while (sh->first && may_join(b, sh->first, keys, &conditions)) {
         struct write_group *g = sh->first;
         sh->first = g->next;
         g->next = NULL;
+        if (g->send_until_us < sh->busy_since_us) {
+            refuse(g, -ETIMEDOUT);
+            continue;
+        }
+        if (g->send_until_us < b->send_until_us) b->send_until_us = g->send_until_us;
         g->phase = WRITE_RUNS;
         keys += g->n;
         *end = g;
@@ -193,9 +208,13 @@ static int fill_error(struct err *e, const struct write_group *g) {
     if (g->rc == DROPPED)
         return err_invalid(e, "The table was dropped or emptied through another server; nothing was written, "
                               "try again");
-    if (g->rc == TOO_FULL)
+    if (g->rc == TOO_FULL && atomic_load(&sh->is_indivisible) && !atomic_load(&sh->will_split))
         return err_invalid(e, "the partition is too large for this store: an object of the Ceph pool (%s) is full",
                            sh->name);
+    if (g->rc == TOO_FULL)
+        return err_set(e, ERR_OVERLOADED,
+                       "rows are written faster than object %s of the Ceph pool is split; nothing was written, try "
+                       "again", sh->name);
     return pool_error(e, g->rc, POOL_WRITES, sh->name);
 }
 
@@ -217,10 +236,16 @@ static int batch_send(struct rados *s, struct batch *b) {
     int rc = 0;
     /* Only the thread whose operation is under way touches the counters. */
     if (!sh->known || ++sh->since_read > HEAD_EVERY || is_full(s, sh)) rc = learn(s, sh);
-    if (rc == 0 && is_full(s, sh) && !only_removes(b)) rc = TOO_FULL;
+    if (rc == 0 && is_full(s, sh) && !only_removes(b)) {
+        if (!atomic_load(&sh->is_indivisible)) jobs_add_split(s, sh); /* again, if the one before has failed */
+        rc = TOO_FULL;
+    }
     if (rc < 0) return rc;
     b->counter = sh->own;
     if ((rc = build(b)) < 0) return rc;
+    int64_t now_us = clock_machine_us(&clock_real);
+    if (now_us > b->send_until_us) return -EAGAIN; /* the groups whose time has not passed join the next operation */
+    for (const struct write_group *g = b->groups; g; g = g->next) assert(now_us <= g->send_until_us); /* Q14, Q26 */
     return omap_write_start(&b->op, &s->pool, sh->name, &b->started);
 }
 
@@ -231,13 +256,24 @@ static struct batch *batch_start(struct rados *s, struct shard *sh) {
     pthread_mutex_lock(&sh->lock);
     if (!sh->busy && sh->first && (b = calloc(1, sizeof(*b)))) {
         b->shard = sh;
-        sh->busy = true;
+        sh->busy_since_us = clock_machine_us(&clock_real);
         take_groups(b);
+        sh->busy = b->groups != NULL;
+        if (!sh->busy) pthread_cond_broadcast(&sh->turn);
     }
     pthread_mutex_unlock(&sh->lock);
+    if (b && !b->groups) {
+        free(b);
+        b = NULL;
+    }
     if (!b) return NULL;
+    b->had_company = b->groups->next != NULL;
     arena_init(&b->arena, BUILD_CHUNK, 0);
     b->rc = batch_send(s, b);
+    if (!b->started.completion) return b;
+    pthread_mutex_lock(&sh->lock);
+    sh->sent = &b->groups;
+    pthread_mutex_unlock(&sh->lock);
     return b;
 }
 
@@ -270,12 +306,12 @@ static int batch_judge(struct rados *s, struct batch *b) {
 }
 
 /* Ends a group whose operation has ended, or queues it again. */
-static void settle(const struct batch *b, struct write_group *g, int verdict, bool had_company) {
+static void settle(const struct batch *b, struct write_group *g, int verdict) {
     g->rc = verdict;
     g->result = verdict < 0 ? -1 : 0;
     g->phase = verdict == NOT_OPEN ? WRITE_MOVES : WRITE_DONE;
     if (verdict != -EAGAIN) return;
-    if (b->rc == -ECANCELED && has_condition(g) && !had_company) {
+    if (b->rc == -ECANCELED && has_condition(g) && !b->had_company) {
         g->result = WRITE_CHANGED;
         return;
     }
@@ -297,13 +333,20 @@ static void split_if_large(struct rados *s, struct shard *sh) {
 static void batch_finish(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
     int verdict = batch_judge(s, b);
-    bool had_company = b->groups->next != NULL;
     if (verdict == 0) split_if_large(s, sh);
     pthread_mutex_lock(&sh->lock);
+    sh->sent = NULL;
     for (struct write_group *g = b->groups, *next; g; g = next) {
         next = g->next;
-        settle(b, g, verdict, had_company);
+        settle(b, g, verdict);
     }
+    sh->silent = verdict == -ETIMEDOUT || verdict == -EBUSY;
+    while (sh->silent && sh->first) { /* Q26 */
+        struct write_group *g = sh->first;
+        sh->first = g->next;
+        refuse(g, -EBUSY);
+    }
+    if (!sh->first) sh->last = &sh->first;
     sh->busy = false;
     pthread_cond_broadcast(&sh->turn);
     pthread_mutex_unlock(&sh->lock);
@@ -318,7 +361,9 @@ static int place(struct rados *s, struct write_group *g) {
     struct shard *sh = shard_map_find(&s->shards, load_u32(g->prefix.p), shard_position(g->prefix));
     if (!sh) return -1;
     pthread_mutex_lock(&sh->lock);
-    enqueue(sh, g);
+    g->shard = sh;
+    if (sh->silent && sh->busy) refuse(g, -EBUSY); /* an operation is under way that finds out whether it answers */
+    else enqueue(sh, g);
     pthread_mutex_unlock(&sh->lock);
     return 0;
 }
@@ -346,11 +391,34 @@ static void run_round(struct rados *s, struct write_group *groups, size_t n) {
     }
 }
 
-/* Waits until the group's operation has ended or its shard is free for the next. */
+/* With the lock. Takes the group out of the queue, or out of the operation that was sent. */
+static void give_up(struct shard *sh, struct write_group *g) {
+    struct write_group **at = g->phase == WRITE_WAITS ? &sh->first : sh->sent;
+    while (*at != g) at = &(*at)->next;
+    *at = g->next;
+    if (g->phase == WRITE_WAITS && !g->next) sh->last = at;
+    refuse(g, g->phase == WRITE_WAITS ? -EBUSY : -ETIMEDOUT);
+}
+
+/* Waits until the group's operation has ended or its shard is free for the next. Keeps Q26. */
 static void await(struct write_group *g) {
     struct shard *sh = g->shard;
+    bool patient = false;
     pthread_mutex_lock(&sh->lock);
-    while (g->phase == WRITE_RUNS || (g->phase == WRITE_WAITS && sh->busy)) pthread_cond_wait(&sh->turn, &sh->lock);
+    while (g->phase == WRITE_RUNS || (g->phase == WRITE_WAITS && sh->busy)) {
+        int64_t left_us = sh->busy_since_us + POOL_PATIENCE_US - clock_machine_us(&clock_real);
+        if (patient || (g->phase == WRITE_RUNS && !sh->sent)) {
+            pthread_cond_wait(&sh->turn, &sh->lock);
+        } else if (left_us > 0) {
+            clock_cond_wait(&sh->turn, &sh->lock, left_us);
+        } else if (sh->n_patient < WRITE_PATIENT) {
+            patient = true;
+            sh->n_patient++;
+        } else {
+            give_up(sh, g);
+        }
+    }
+    if (patient) sh->n_patient--;
     pthread_mutex_unlock(&sh->lock);
 }
 
@@ -360,15 +428,17 @@ static void move(struct rados *s, struct write_group *groups, size_t n) {
         struct write_group *g = &groups[i];
         if (phase_of(g) != WRITE_MOVES) continue;
         g->phase = WRITE_DONE;
-        if ((g->rc = split_await(s, g->shard)) == 0 && place(s, g) < 0) g->rc = -ENOMEM;
+        if ((g->rc = split_await(s, g->shard, g->send_until_us)) == 0 && place(s, g) < 0) g->rc = -ENOMEM;
     }
 }
 
 int write_groups(struct rados *s, struct write_group *groups, size_t n, struct err *e) {
+    int64_t send_until_us = clock_machine_us(&clock_real) + WRITE_SEND_S * 1000000ll;
     size_t placed = 0;
     int rc = 0;
     for (; placed < n; placed++) {
         groups[placed].alone = false;
+        groups[placed].send_until_us = send_until_us;
         if (place(s, &groups[placed]) < 0) break;
     }
     for (size_t i = placed; i < n; i++) groups[i].result = -1;
@@ -379,6 +449,8 @@ int write_groups(struct rados *s, struct write_group *groups, size_t n, struct e
             await(&groups[i]);
             move(s, &groups[i], placed - i);
         }
+        /* Of several groups others may have been written. */
+        if (n > 1 && groups[i].rc == -EBUSY) groups[i].rc = -ETIMEDOUT;
         if (groups[i].result == -1) rc = fill_error(e, &groups[i]);
     }
     atomic_fetch_add(&s->n_groups, n);

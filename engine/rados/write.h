@@ -4,6 +4,12 @@
  * the shard is under way, the thread sends one with all waiting groups; otherwise it waits. While
  * one operation is under way, later groups gather for the next. A frozen shard
  * is being split: the thread waits for that, or completes the split, and the group moves to a half.
+ *
+ * Q26. A write ends although an OSD hangs. An operation is sent at most WRITE_SEND_S after write_groups began,
+ *      whatever the queue, the shard's head and its split have taken; it ends within POOL_TIMEOUT_S, and Q14
+ *      relies on the sum. At most WRITE_PATIENT threads wait for an operation that has been under way for
+ *      POOL_PATIENCE_US, or behind it, in addition to the one that sent it. When it times out the groups that
+ *      wait behind it fail, too.
  */
 #pragma once
 
@@ -24,6 +30,7 @@ struct write_change {
 };
 
 enum { WRITE_CHANGED = -4 /* the ballot, the mark or the pieces are not as expected; nothing was written */ };
+enum { WRITE_SEND_S = POOL_TIMEOUT_S, WRITE_PATIENT = POOL_IN_FLIGHT };
 enum write_phase { WRITE_WAITS, WRITE_RUNS, WRITE_MOVES, WRITE_DONE };
 
 struct write_group {
@@ -48,6 +55,7 @@ struct write_group {
     enum write_phase phase;
     bool alone; /* an operation in which it had company was refused, perhaps because of its condition */
     int rc;     /* why the result is -1: an error number, negative */
+    int64_t send_until_us; /* machine time (Q26) */
     struct shard *shard;
     struct write_group *next;
 };

@@ -22,6 +22,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all objects */
 static struct object **objects;
 static size_t n_objects, objects_cap;
 
+static twin_answer_fn answer_fn;
+static void *answer_arg;
+
+void twin_answer(twin_answer_fn fn, void *arg) {
+    answer_fn = fn;
+    answer_arg = arg;
+}
+
+static int answer(const char *object) { return answer_fn ? answer_fn(answer_arg, object) : 0; }
+
 /* ---- objects ---- */
 
 static struct slice copy_of(struct slice s) {
@@ -152,9 +162,11 @@ static int apply(const struct write *w, const char *name) {
 }
 
 static int write_run(void *op, void *io, const char *name, time_t *mtime, int flags) {
+    int rc = answer(name);
     (void)io, (void)mtime, (void)flags;
+    if (rc < 0) return rc;
     pthread_mutex_lock(&lock);
-    int rc = apply(op, name);
+    rc = apply(op, name);
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -199,7 +211,9 @@ static void read_part(const struct object *o, struct part *p) {
 }
 
 static int read_run(void *op, void *io, const char *name, int flags) {
+    int rc = answer(name);
     (void)io, (void)flags;
+    if (rc < 0) return rc;
     pthread_mutex_lock(&lock);
     const struct object *o = find(name);
     for (struct part *p = ((struct reading *)op)->parts; o && p; p = p->next) read_part(o, p);
@@ -232,6 +246,8 @@ static void part_free(void *iter) {
 struct completion {
     void (*done)(void *completion, void *arg);
     void *arg;
+    void *op; /* a copy of the write, which runs when its result is waited for */
+    char object[64];
     int rc;
 };
 static int completion_new(void *arg, void (*done)(void *completion, void *arg), void **completion) {
@@ -242,7 +258,20 @@ static int completion_new(void *arg, void (*done)(void *completion, void *arg), 
     return 0;
 }
 static int write_start(void *op, void *io, void *completion, const char *name, time_t *mtime, int flags) {
-    ((struct completion *)completion)->rc = write_run(op, io, name, mtime, flags);
+    struct completion *c = completion;
+    struct write *from = op, *copy = write_new();
+    (void)io, (void)mtime, (void)flags;
+    if (!copy) abort();
+    *copy = *from; /* the caller frees its own, which is empty now */
+    *from = (struct write){0};
+    c->op = copy;
+    snprintf(c->object, sizeof(c->object), "%s", name);
+    return 0;
+}
+static int completion_wait(void *completion) {
+    struct completion *c = completion;
+    c->rc = write_run(c->op, NULL, c->object, NULL, 0);
+    write_free(c->op);
     return 0;
 }
 static int completion_result(void *completion) { return ((struct completion *)completion)->rc; }
@@ -308,7 +337,7 @@ const struct librados *librados_load(struct err *e) {
         .write_op_omap_clear = write_clear, .write_op_operate = write_run, .aio_write_op_operate = write_start,
         .create_read_op = read_new, .release_read_op = read_free, .read_op_omap_get_vals2 = read_add,
         .read_op_operate = read_run, .omap_get_next2 = part_next, .omap_get_end = part_free,
-        .aio_create_completion2 = completion_new, .aio_wait_for_complete = succeed,
+        .aio_create_completion2 = completion_new, .aio_wait_for_complete = completion_wait,
         .aio_get_return_value = completion_result, .aio_release = free, .remove = remove_object,
         .nobjects_list_open = list_open, .nobjects_list_next = list_next, .nobjects_list_close = free,
         .unwatch2 = unwatch, .watch_flush = succeed, .aio_notify = notify};
