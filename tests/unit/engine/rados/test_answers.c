@@ -15,7 +15,10 @@
 
 #include "base/murmur3.h"
 #include "engine/engine.h"
+#include "engine/front/eng.h"
 #include "engine/rados/jobs.h"
+#include "engine/rados/omap_key.h"
+#include "engine/rados/read.h"
 #include "engine/rados/shard.h"
 #include "engine/rados/store.h"
 #include "engine/rados/write.h"
@@ -138,6 +141,98 @@ static void test_a_conditional_write_reads_once_and_writes_once(void **state) {
         assert_true(eng_store_figures(w->eng, &after));
         assert_int_equal(after.n[ENG_STORE_READS] - before.n[ENG_STORE_READS], 1);
         assert_int_equal(after.n[ENG_STORE_WRITES] - before.n[ENG_STORE_WRITES], 1);
+    }
+}
+
+static uint8_t *prefix_of(const struct eng_part *part, uint8_t to[128]) {
+    engi_key_row_write(to, part, ENG_STATIC, slice_of("", 0));
+    return to;
+}
+
+static uint64_t conditional_write(struct world *w, const struct eng_part *part, int64_t ts) {
+    uint8_t key[128];
+    struct slice prefix = slice_of(prefix_of(part, key), ENGI_KEY_PREFIX_MIN + part->key.n);
+    struct read_result found;
+    struct arena a;
+    eng_lock(w->eng, part);
+    assert_true(read_row(w->eng, TABLE, "k", &w->e) >= 0);
+    assert_int_equal(write_row(w->eng, TABLE, "k", ts, &w->e), 0);
+    eng_unlock(w->eng, part);
+    arena_init(&a, 1 << 10, 0);
+    assert_int_equal(read_partition(rados_of(store_of(w->eng)), prefix, NULL, 0, &a, &found, &w->e), 0);
+    assert_int_equal(found.ballot.n, 8);
+    uint64_t ballot = load_u64(found.ballot.p);
+    arena_fini(&a);
+    return ballot;
+}
+
+/* A server that has read the ballot before it was forgotten must not find it again. */
+static void test_a_ballot_that_was_forgotten_does_not_come_back(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of(TABLE, "k");
+    struct omap_write forget = {0};
+    struct buf key;
+    uint8_t prefix[128];
+    char object[SHARD_NAME];
+    uint64_t first = conditional_write(w, &part, 1);
+    assert_int_equal(conditional_write(w, &part, 2), first + 1);
+    buf_init(&key, 0);
+    omap_key_partition(&key, slice_of(prefix_of(&part, prefix), ENGI_KEY_PREFIX_MIN + part.key.n), OMAP_BALLOT);
+    omap_write_remove(&forget, buf_slice(&key));
+    shard_name(&(struct shard_id){.table = TABLE}, object);
+    assert_int_equal(omap_write_run(&forget, &rados_of(store_of(w->eng))->pool, object), 0);
+    omap_write_fini(&forget);
+    buf_fini(&key);
+    uint64_t again = conditional_write(w, &part, 3);
+    assert_true(again != first && again != first + 1 && again != 1);
+}
+
+/* ---- locks ---- */
+
+struct locker {
+    struct eng *eng;
+    const struct eng_part *parts[2];
+    pthread_t thread;
+};
+
+static void *lock_both(void *arg) {
+    struct locker *l = arg;
+    eng_lock_many(l->eng, l->parts, 2);
+    eng_unlock_many(l->eng, l->parts, 2);
+    return NULL;
+}
+
+static bool has_waiter(struct eng *eng) {
+    bool found = false;
+    for (int i = 0; i < ENGI_STRIPES; i++) {
+        pthread_mutex_lock(&eng->stripes[i].lock);
+        found = found || eng->stripes[i].n_waiting;
+        pthread_mutex_unlock(&eng->stripes[i].lock);
+    }
+    return found;
+}
+
+static void *lock_one(void *arg) {
+    struct locker *l = arg;
+    eng_lock(l->eng, l->parts[0]);
+    eng_unlock(l->eng, l->parts[0]);
+    return NULL;
+}
+
+/* A thread holds one of two partitions, as while its object hangs. One that wants both does not keep the other one from
+ * a third thread. */
+static void test_a_thread_that_waits_for_a_lock_holds_no_other(void **state) {
+    struct world *w = *state;
+    const struct eng_part parts[] = {part_of(TABLE, "a"), part_of(TABLE, "b")};
+    for (int held = 0; held < 2; held++) {
+        struct locker both = {.eng = w->eng, .parts = {&parts[0], &parts[1]}}, one = {w->eng, {&parts[1 - held]}, 0};
+        eng_lock(w->eng, &parts[held]);
+        assert_int_equal(pthread_create(&both.thread, NULL, lock_both, &both), 0);
+        while (!has_waiter(w->eng)) sched_yield();
+        assert_int_equal(pthread_create(&one.thread, NULL, lock_one, &one), 0);
+        pthread_join(one.thread, NULL); /* the innocent */
+        eng_unlock(w->eng, &parts[held]);
+        pthread_join(both.thread, NULL);
     }
 }
 
@@ -316,6 +411,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_conditional_write_reads_once_and_writes_once),
+        TEST(test_a_ballot_that_was_forgotten_does_not_come_back),
+        TEST(test_a_thread_that_waits_for_a_lock_holds_no_other),
         TEST(test_readers_of_an_object_that_hangs_leave_threads_to_others),
         TEST(test_writers_to_an_object_that_hangs_leave_threads_to_others),
         TEST(test_an_object_that_has_timed_out_is_tried_by_one_thread),
