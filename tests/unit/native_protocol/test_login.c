@@ -43,7 +43,7 @@ static void set_password(struct server *s, const char *name, const char *passwor
 }
 
 static void test_roles_and_passwords_of_another_server_may_log_in(void **state) {
-    static const uint8_t address[16] = {127, 0, 0, 1};
+    static const struct ip_address address = {.n = 4, .bytes = {127, 0, 0, 1}};
     struct server s[2] = {0};
     struct err e = {0};
     (void)state;
@@ -55,20 +55,20 @@ static void test_roles_and_passwords_of_another_server_may_log_in(void **state) 
     set_password(&s[1], "old", "x");
     eng_meta_unwatch(s[1].eng, NULL);
     set_password(&s[0], "new", "y");
-    assert_int_equal(np_logins_check(logins, address, "new", "y", &e), 0);
+    assert_int_equal(np_logins_check(logins, &address, "new", "y", &e), 0);
     set_password(&s[0], "old", "z");
-    assert_int_equal(np_logins_check(logins, address, "old", "z", &e), 0);
-    assert_int_equal(np_logins_check(logins, address, "new", "z", &e), -1);
+    assert_int_equal(np_logins_check(logins, &address, "old", "z", &e), 0);
+    assert_int_equal(np_logins_check(logins, &address, "new", "z", &e), -1);
     assert_int_equal(e.code, ERR_BAD_CREDENTIALS);
     err_clear(&e);
     set_password(&s[0], "late", "y");
     fault_arm(FAULT_KV_READ, FAULT_ALWAYS);
-    assert_int_equal(np_logins_check(logins, address, "late", "y", &e), -1);
+    assert_int_equal(np_logins_check(logins, &address, "late", "y", &e), -1);
     assert_int_equal(e.code, ERR_SERVER); /* it does not know */
     err_clear(&e);
-    assert_int_equal(np_logins_check(logins, address, "new", "y", &e), 0);
+    assert_int_equal(np_logins_check(logins, &address, "new", "y", &e), 0);
     fault_arm(FAULT_KV_READ, 0);
-    assert_int_equal(np_logins_check(logins, address, "late", "y", &e), 0);
+    assert_int_equal(np_logins_check(logins, &address, "late", "y", &e), 0);
     np_logins_stop(logins);
     np_logins_free(logins);
     stop(&s[1]);
