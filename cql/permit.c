@@ -65,7 +65,7 @@ static int ask_roles(struct cql_run *r, const struct cql_statement *s, const str
     uint64_t generation = access_generation(access);
     struct principal a;
     /* The session keeps the answer to its newest question while no role has changed. */
-    bool remembered = s->table && r->session->permitted.generation == generation &&
+    bool remembered = s && s->table && r->session->permitted.generation == generation &&
                       !(need->permissions & ~r->session->permitted.permissions) &&
                       !memcmp(r->session->permitted.table, s->table->id, sizeof(r->session->permitted.table));
     if (!need->superuser && remembered) return 0;
@@ -76,7 +76,7 @@ static int ask_roles(struct cql_run *r, const struct cql_statement *s, const str
                      : "the server");
     for (size_t i = 0; i < ARRAY_LEN(in_order) && !rc; i++)
         if (need->permissions & 1u << in_order[i]) rc = principal_require(&a, in_order[i], &need->on);
-    if (!rc && s->table) {
+    if (!rc && s && s->table) {
         r->session->permitted.generation = generation;
         r->session->permitted.permissions = need->permissions;
         memcpy(r->session->permitted.table, s->table->id, sizeof(r->session->permitted.table));
@@ -85,8 +85,20 @@ static int ask_roles(struct cql_run *r, const struct cql_statement *s, const str
     return rc;
 }
 
+/* A trace shows the values that another role's statement wrote or asked for, in any table. Cassandra
+ * shows all traces to every role. Here a role that may not select from all keyspaces sees its own. */
+static bool sees_own_traces_only(struct cql_run *r) {
+    struct err untold = {0};
+    struct cql_run quiet = *r;
+    const struct permit_need all = {.permissions = 1u << MAY_SELECT, .on = {.kind = RESOURCE_OF_ALL_KEYSPACES}};
+    quiet.err = &untold;
+    return ask_roles(&quiet, NULL, &all) != 0;
+}
+
 static int ask(struct cql_run *r, const struct cql_statement *s) {
     struct permit_need need = need_of(s);
+    if (s->table && s->table->keyspace->is_system && !strcmp(s->table->keyspace->name, "system_traces"))
+        r->own_traces_only = sees_own_traces_only(r);
     if (need.permissions && ask_roles(r, s, &need)) return -1;
     if (s->kind != STMT_RESTORE_TABLE) return 0;
     /* RESTORE TABLE reads the source table, so it needs SELECT on that table. */

@@ -129,6 +129,7 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
         .started_us = call->r.now_us,
         .machine_us = call->started_us,
         .duration_us = took,
+        .role = call->conn->role,
         .command = "QUERY",
         .request = titles[call->r.in->kind],
         .client = slice_of(call->conn->peer.bytes, call->conn->peer.n),

@@ -243,6 +243,7 @@ struct cql_run {
     const struct cql_request *in;
     struct cql_db *db;
     struct cql_session *session;
+    bool own_traces_only;    /* the session's role does not see the traces of other roles' requests */
     struct arena *arena;
     struct err *err;
     struct op_cost *cost;

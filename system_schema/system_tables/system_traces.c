@@ -1,8 +1,14 @@
 #include "system_schema/system_tables/system_table.h"
 #include "system_schema/system_tables/trace_store.h"
 
+/* A trace holds the values of the request's statement. */
+static bool is_hidden(const struct row_out *ro, const struct trace_session *s) {
+    return ro->ctx->traces_of && (!s->role || strcmp(s->role, ro->ctx->traces_of) != 0);
+}
+
 static int emit_session(void *arg, const struct trace_session *s) {
     struct row_out *ro = arg;
+    if (is_hidden(ro, s)) return 0;
     row_bytes_copy(ro, "session_id", s->id, 16);
     if (s->client.p) row_bytes_copy(ro, "client", s->client.p, s->client.n);
     row_text_copy(ro, "command", s->command);
@@ -28,7 +34,7 @@ static void event_id(const struct trace_session *s, uint32_t sequence, uint8_t i
 
 static int emit_events(void *arg, const struct trace_session *s) {
     struct row_out *ro = arg;
-    for (uint32_t i = 0; i < s->n_events; i++) {
+    for (uint32_t i = 0; i < s->n_events && !is_hidden(ro, s); i++) {
         uint8_t id[16];
         event_id(s, i, id);
         row_bytes_copy(ro, "session_id", s->id, 16);

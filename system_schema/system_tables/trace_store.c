@@ -54,6 +54,7 @@ uint64_t trace_store_add(struct trace_store *store, const struct trace_session *
     arena_init(a, 2048, MAX_SESSION_BYTES);
     /* Parts that do not fit are left out: traces may be incomplete. */
     k->session = *t;
+    k->session.role = t->role ? arena_strdup(a, t->role) : NULL;
     k->session.command = copy_text(a, t->command);
     k->session.request = copy_text(a, t->request);
     k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;

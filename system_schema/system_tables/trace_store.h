@@ -19,6 +19,7 @@ struct trace_session {
     uint8_t id[16]; /* timeuuid */
     int64_t machine_us; /* machine time when it began */
     int64_t started_us, duration_us;
+    const char *role; /* that made the request; NULL: none has logged in */
     const char *command; /* QUERY */
     const char *request; /* "Execute CQL3 query" */
     struct slice client; /* address bytes, 4 or 16 */

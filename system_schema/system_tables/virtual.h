@@ -43,6 +43,7 @@ struct virtual_context {
     const char *local_address; /* the connection's, numeric, and its port */
     uint16_t local_port;
     uint8_t protocol_version;
+    const char *traces_of; /* the role whose requests' traces are shown; NULL: those of all */
     /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all),
      * by id, until take returns -1; NULL: there are none. */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);

@@ -7,10 +7,11 @@ import struct
 import subprocess
 
 import pytest
-from cassandra import AuthenticationFailed, InvalidRequest, Unauthorized
+from cassandra import AuthenticationFailed, ConsistencyLevel, InvalidRequest, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
+from cassandra.query import SimpleStatement
 
 from control import drop_rule, objects, release, set_rule
 from tally_server import ROOT, TALLYD, Server, create_keyspace, eventually
@@ -458,3 +459,26 @@ def test_a_login_that_is_not_finished_is_closed(new_server):
         assert c.recv(100)[4] == 0x03
         assert c.recv(1) == b""
     s.stop()
+
+
+def test_a_role_reads_the_values_of_its_own_traces_only(new_server):
+    """Apache Cassandra 5.0.8 shows all traces to every role; a trace holds values of tables that the reader may not select from."""
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cluster, session = log_in(s, "cassandra", "cassandra", schema_metadata_enabled=False)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v text)")
+    for name in ("reader", "auditor"):
+        session.execute(f"CREATE ROLE {name} WITH PASSWORD = 'p' AND LOGIN = true")
+    session.execute("GRANT SELECT ON ALL KEYSPACES TO auditor")
+    session.execute(SimpleStatement("INSERT INTO k.t (p, v) VALUES (1, 'a secret')", consistency_level=ConsistencyLevel.LOCAL_QUORUM), trace=True)
+    for name, seen in (("reader", False), ("auditor", True), ("cassandra", True)):
+        other, its = log_in(s, name, "cassandra" if name == "cassandra" else "p", schema_metadata_enabled=False)
+        its.execute("SELECT key FROM system.local", trace=True)
+        for table, column in (("sessions", "parameters"), ("events", "activity")):
+            texts = [str(r[0]) for r in its.execute(f"SELECT {column} FROM system_traces.{table}")]
+            assert any("a secret" in t for t in texts) == seen, (name, texts)
+            assert any("SELECT key FROM system.local" in t for t in texts), (name, texts)
+        prepared = its.prepare("SELECT parameters FROM system_traces.sessions")
+        assert any("a secret" in str(r[0]) for r in its.execute(prepared)) == seen
+        other.shutdown()
+    cluster.shutdown()
