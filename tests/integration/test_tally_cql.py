@@ -33,6 +33,13 @@ INSERT INTO shop.orders (customer, id, total, part, name) VALUES (1, 2, 1e20, 1e
 INSERT INTO shop.orders (customer, id, total, part, at) VALUES (1, 3, -Infinity, NaN, '1969-12-31T23:59:59.999Z');
 INSERT INTO shop.orders (customer, id, total, part) VALUES (2, 1, 0.0001, 12345.678);
 """
+NUMBERS = """
+INSERT INTO shop.orders (customer, id, price, host) VALUES (2, 2, 1e3, '2001:db8::1');
+INSERT INTO shop.orders (customer, id, price, host) VALUES (2, 3, -1.25e-7, '::1');
+INSERT INTO shop.orders (customer, id, price, host) VALUES (2, 4, 0.000001, '2001:db8:0:0:1:0:0:1');
+INSERT INTO shop.orders (customer, id, price, host) VALUES (2, 5, 0e9, '::');
+INSERT INTO shop.orders (customer, id, price) VALUES (2, 6, -1234567.0000001);
+"""
 QUERIES = """
 SELECT * FROM shop.orders;
 USE shop;
@@ -97,7 +104,7 @@ def test_output_is_that_of_cqlsh(cassandra_server, tmp_path):
     answers = []
     for run in (lambda: cql(cassandra_server, "-f", str(script)),
                 lambda: subprocess.run([*real, "-f", str(script)], capture_output=True, text=True, timeout=HANG)):
-        assert cql(cassandra_server, "-e", "TRUNCATE shop.orders;" + ROWS).stderr == ""
+        assert cql(cassandra_server, "-e", "TRUNCATE shop.orders;" + ROWS + NUMBERS).stderr == ""
         answers.append(run())
     ours, theirs = answers
     assert ours.stdout == theirs.stdout
@@ -131,6 +138,11 @@ def test_exit_codes_are_those_of_cqlsh(cassandra_server, tmp_path):
         assert done.returncode == code and words in done.stderr, (arguments, done)
     nobody = subprocess.run([str(TALLY), "cql", "127.0.0.1", str(free_port()), "-e", "SELECT 1"],
                             capture_output=True, text=True, timeout=HANG)
+    named = subprocess.run([str(TALLY), "cql", f"{cassandra_server.host}:{cassandra_server.port}", "-e", "SELECT key FROM system.local"],
+                           capture_output=True, text=True, timeout=HANG)
+    assert named.returncode == 0 and "(1 rows)" in named.stdout, named.stderr
+    shown = subprocess.run([str(TALLY), "cql", "--help"], capture_output=True, text=True, timeout=HANG).stdout
+    assert "1 there is no connection to the server, 2 a statement failed" in shown
     assert nobody.returncode == 1 and nobody.stderr.startswith("Connection error: ") and "refused" in nobody.stderr
     after = cql(cassandra_server, "-e", "SELEC 1; SELECT key FROM system.local").stdout
     assert "(1 rows)" in after  # those behind a statement that failed are run

@@ -1,8 +1,12 @@
 """tally top: what a server is doing, and logins with an AWS signature."""
+import fcntl
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -50,7 +54,7 @@ def test_top_shows_tables_partitions_and_statements_by_units(busy):
     orders = top["tables"][names.index("shop.orders")]
     assert orders["units"] > 600 and orders["requests"] >= 300
     hot = top["partitions"][0]
-    assert hot["name"] == "shop.orders 0x00000001" and hot["units"] > 0.5 * orders["units"]
+    assert hot["name"] == "shop.orders customer = 1" and hot["units"] > 0.5 * orders["units"]
     insert = next(s for s in top["statements"] if s["name"].startswith("INSERT INTO shop.orders"))
     assert insert["requests"] == 300 and insert["units"] == 600
     assert "latency_mean_ms" in orders and 0 < orders["latency_mean_ms"] <= orders["latency_max_ms"]
@@ -92,6 +96,32 @@ def test_top_for_people_is_a_table_and_a_screen(busy):
     os.killpg(screen.pid, signal.SIGTERM)
     screen.wait(timeout=300)
     assert seen.count(b"\x1b[H\x1b[J") >= 2 and b"shop.orders" in seen
+
+
+def test_a_screen_fits_its_terminal_and_q_ends_it(busy):
+    """All lists stay in view on 30 lines of 100 columns; the statements are longer than a line."""
+    with busy.cluster() as cluster:
+        session = cluster.connect()
+        for i in range(9):
+            create_table(session, "shop", f"more{i}", 'who text, "Day" int, v text, PRIMARY KEY ((who, "Day"))')
+            session.execute(f"INSERT INTO shop.more{i} (who, \"Day\", v) VALUES ('it''s', {i}, '{'x' * 2000}')")
+    main, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    before = termios.tcgetattr(terminal)
+    top = subprocess.Popen([TALLY, "top", "--server", at(busy)], stdin=terminal, stdout=terminal, stderr=subprocess.PIPE)
+    seen, deadline = b"", time.monotonic() + HANG
+    while seen.count(b"\x1b[H\x1b[J") < 2 and time.monotonic() < deadline:
+        seen += os.read(main, 65536)
+    os.write(main, b"q")
+    assert top.wait(timeout=HANG) == 0 and termios.tcgetattr(terminal) == before
+    screen = seen.split(b"\x1b[H\x1b[J")[1].decode()
+    lines = screen.split("\r\n")
+    assert len(lines) <= 30 and max(map(len, lines)) == 100 and "\n" not in "".join(lines)
+    titles = [line.split()[-1] for line in lines if line.lstrip().startswith("units/s")]
+    assert titles == ["table", "partition", "statement"] and len([line for line in lines if " shop." in line]) >= 6
+    os.close(main), os.close(terminal)
+    said = json.loads(run("top", "--server", at(busy), "--once", "--rows", "30", "--json"))
+    assert "shop.more7 who = 'it''s' AND \"Day\" = 7" in [p["name"] for p in said["partitions"]]
 
 
 def test_top_needs_a_server_that_tells(busy):

@@ -22,6 +22,11 @@ static const struct usage_exit exits[] = {
 #undef EXIT_CODE
 };
 
+/* Those of cqlsh. */
+static const struct usage_exit cql_exits[] = {{0, "every statement was carried out, or a terminal's session ended"},
+                                              {1, "there is no connection to the server"},
+                                              {2, "a statement failed, or the command line is wrong"}};
+
 /* ---- the program's description ---- */
 
 void subcommand_program(struct usage_program *out, struct usage_command *commands) {
@@ -44,7 +49,8 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
         .n_exits = ARRAY_LEN(exits), .exits = exits,
         .notes = "Sub-commands that price statements contain the server's engine, language and charges, so their "
                  "prices are those of a server. --json prints the result as one JSON object. An error in an input "
-                 "file is reported with file, line and reason."};
+                 "file is reported with file, line and reason. The exit codes of tally cql are cqlsh's: see "
+                 "tally cql --help."};
 }
 
 /* ---- help ---- */
@@ -63,6 +69,7 @@ static void print_usage(enum usage_format format, const char *subcommand, const 
     c->flags = shown;
     buf_init(&out, 0);
     usage_command(&out, format, &program, c);
+    if (!strcmp(subcommand, "cql")) program.exits = cql_exits, program.n_exits = ARRAY_LEN(cql_exits);
     if (format == USAGE_HELP) usage_end(&out, format, &program);
     fwrite(out.p, 1, out.n, stdout);
     buf_fini(&out);

@@ -1,5 +1,6 @@
 #include "tools/tally/cql/cell.h"
 
+#include <arpa/inet.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +39,27 @@ static void put_real(double v, struct buf *out) {
     buf_printf(out, "%.*g", digits, v);
 }
 
+/* Prints a decimal as Python's str does: plain up to six zeros after the point, else with an
+ * exponent. */
+static void put_decimal(struct slice v, struct buf *out) {
+    struct buf number;
+    if (v.n < 5) return;
+    int32_t exponent = -(int32_t)load_u32(v.p);
+    buf_init(&number, 0);
+    cql_value_text(cql_type_scalar(CQL_VARINT), slice_of(v.p + 4, v.n - 4), &number);
+    struct slice digits = buf_slice(&number);
+    if (digits.n && *digits.p == '-') buf_u8(out, '-'), digits = slice_of(digits.p + 1, digits.n - 1);
+    int64_t left = (int64_t)exponent + (int64_t)digits.n, dot = exponent <= 0 && left > -6 ? left : 1;
+    if (dot <= 0) buf_put_str(out, "0.");
+    for (int64_t i = dot; i < 0; i++) buf_u8(out, '0');
+    for (size_t i = 0; i < digits.n; i++) {
+        if (i && (int64_t)i == dot) buf_u8(out, '.');
+        buf_u8(out, digits.p[i]);
+    }
+    if (left != dot) buf_printf(out, "E%+lld", (long long)(left - dot));
+    buf_fini(&number);
+}
+
 static void put_scalar(const struct cql_type *t, struct slice v, bool quote, struct buf *out) {
     uint64_t bits = v.n == 8 ? load_u64(v.p) : 0;
     uint32_t word = v.n == 4 ? load_u32(v.p) : 0;
@@ -72,11 +94,14 @@ static void put_scalar(const struct cql_type *t, struct slice v, bool quote, str
         buf_put_str(out, "0x");
         for (size_t i = 0; i < v.n; i++) buf_printf(out, "%02x", v.p[i]);
         return;
-    case CQL_INET:
+    case CQL_INET: {
+        char address[INET6_ADDRSTRLEN];
         if (quote) buf_u8(out, '\'');
-        cql_value_text(t, v, out);
+        buf_put_str(out, inet_ntop(v.n == 16 ? AF_INET6 : AF_INET, v.p, address, sizeof(address)));
         if (quote) buf_u8(out, '\'');
         return;
+    }
+    case CQL_DECIMAL: put_decimal(v, out); return;
     case CQL_VECTOR: cql_value_print(t, v, out); return;
     default: cql_value_text(t, v, out);
     }

@@ -21,11 +21,13 @@ struct cql_flags {
 
 static int read_options(const struct cql_flags *f, struct shell *s, struct err *e) {
     const char *host = f->host ? f->host : getenv("CQLSH_HOST"), *port = getenv("CQLSH_PORT");
-    uint32_t number = f->port  ? f->port
-                      : port   ? (uint32_t)strtoul(port, NULL, 10)
-                      : f->tls ? REMOTE_TLS_PORT
-                               : REMOTE_PORT;
-    if (!number || number > UINT16_MAX) return err_set(e, ERR_CONFIG, "the port must be 1 to 65535");
+    uint32_t number = port ? (uint32_t)strtoul(port, NULL, 10) : f->tls ? REMOTE_TLS_PORT : REMOTE_PORT;
+    /* The port is that of --port, else that of HOST:PORT, else CQLSH_PORT. */
+    uint16_t at = (uint16_t)number;
+    if (number > UINT16_MAX || f->port > UINT16_MAX) number = 0;
+    else if (client_address(host ? host : "127.0.0.1", s->host, &at, e)) return -1;
+    else number = f->port ? f->port : at;
+    if (!number) return err_set(e, ERR_CONFIG, "the port must be 1 to 65535");
     if (f->protocol && (f->protocol < NP_VERSION_MIN || f->protocol > NP_VERSION_MAX))
         return err_set(e, ERR_CONFIG, "--protocol-version must be %d to %d, not %u", NP_VERSION_MIN, NP_VERSION_MAX,
                        f->protocol);
@@ -36,7 +38,7 @@ static int read_options(const struct cql_flags *f, struct shell *s, struct err *
         return err_set(e, ERR_CONFIG, "the name of the keyspace is too long");
     s->options.version = (uint8_t)f->protocol;
     s->options.link = (struct link_options){
-        .host = host ? host : "127.0.0.1", .port = (uint16_t)number, .tls = f->tls, .insecure = f->insecure,
+        .host = s->host, .port = (uint16_t)number, .tls = f->tls, .insecure = f->insecure,
         .ca = f->ca ? f->ca : getenv("SSL_CERTFILE"),
         .timeout_ms = (f->connect_timeout ? f->connect_timeout : CONNECT_TIMEOUT_S) * 1000,
         .answer_timeout_ms = (f->request_timeout ? f->request_timeout : REQUEST_TIMEOUT_S) * 1000};
@@ -85,7 +87,7 @@ static int run(const struct cql_flags *f, struct shell *s, struct err *e) {
 int tally_cql(int argc, char **argv) {
     struct cql_flags f = {0};
     const struct flag flags[] = {
-        {.name = "host", .argument = "HOST", .text = &f.host, .position = 1,
+        {.name = "host", .argument = "HOST[:PORT]", .text = &f.host, .position = 1,
          .help = "the server (CQLSH_HOST of the environment, or 127.0.0.1); also the first argument without a flag"},
         {.name = "port", .argument = "PORT", .number = &f.port, .position = 2,
          .help = "its port (CQLSH_PORT, or 9042, with --ssl 9142); also the second such argument"},

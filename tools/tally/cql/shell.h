@@ -17,6 +17,7 @@ struct shell {
     struct client client;
     struct client_options options;
     bool connected;
+    char host[SHELL_NAME]; /* options point to it */
     char user[SHELL_NAME], password[SHELL_NAME]; /* of LOGIN; options point to them */
     char keyspace[SHELL_NAME];                   /* of USE; empty: none */
     char cluster[SHELL_NAME], release[32], cql_version[32], partitioner[128];
