@@ -64,8 +64,9 @@ static void read_capture(struct arena *a, nodetool_read_fn read, struct slice te
     struct nodetool n = {.arena = a};
     if (read(&n, "input", text, e)) return;
     for (const struct nodetool_table *t = n.tables; t; t = t->next)
-        if (!(t->reads >= 0) || !(t->writes >= 0) || !(t->partitions >= 0) || !(t->live_bytes >= 0)) abort();
-    if (read == nodetool_info && !(n.uptime_s > 0)) abort();
+        for (const struct nodetool_figures *f = t->nodes; f < t->nodes + t->n_nodes; f++)
+            if (!(f->reads >= 0) || !(f->writes >= 0) || !(f->partitions >= 0) || !(f->live_bytes >= 0)) abort();
+    if (read == nodetool_info && !(n.uptime_s[0] > 0)) abort();
 }
 
 static void read_prices(struct arena *a, struct slice text, struct err *e) {
