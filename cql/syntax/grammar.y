@@ -19,6 +19,7 @@
 #ifndef NDEBUG
 #define NDEBUG 1 /* lemon's own trace and name tables */
 #endif
+static const char no_keyspace_marker[] = "Bind variables cannot be used for keyspace names";
 }
 %syntax_error {
   /* what has an action in the parser's state, but for what falls back to IDENT */
@@ -73,12 +74,12 @@ cnm(A) ::= nm(B). { A = B; }
 cnm(A) ::= EMPTY_NAME(B). { A = B; }
 name(A) ::= nm(B). { A = cqli_ident(p, B); }
 keyspace(A) ::= name(B). { A = B; }
-keyspace(A) ::= QMARK(B). { A = cqli_ident(p, B); cqli_refuse(p, "Bind variables cannot be used for keyspace names"); }
+keyspace(A) ::= QMARK(B). { A = cqli_ident(p, B); cqli_refuse(p, no_keyspace_marker); }
 cname(A) ::= cnm(B). { A = cqli_ident(p, B); }
 table(A) ::= name(B). { A = cqli_name(NULL, B); }
 table(A) ::= name(B) DOT name(C). { A = cqli_name(B, C); }
 table(A) ::= QMARK(T). { A = cqli_name(NULL, cqli_ident(p, T)); cqli_refuse(p, "Bind variables cannot be used for table names"); }
-table(A) ::= QMARK(T) DOT name(C). { A = cqli_name(cqli_ident(p, T), C); cqli_refuse(p, "Bind variables cannot be used for keyspace names"); }
+table(A) ::= QMARK(T) DOT name(C). { A = cqli_name(cqli_ident(p, T), C); cqli_refuse(p, no_keyspace_marker); }
 names(A) ::= name(B). { A = cqli_push(p, SEQ(p, const char *), &B); }
 names(A) ::= names(B) COMMA name(C). { A = cqli_push(p, B, &C); }
 cnames(A) ::= cname(B). { A = cqli_push(p, SEQ(p, const char *), &B); }

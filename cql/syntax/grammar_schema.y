@@ -9,9 +9,14 @@ table_word_opt ::= .
 table_word_opt ::= COLUMNFAMILY.
 keyspace_word ::= KEYSPACE.
 keyspace_word ::= SCHEMA.
-ddl(A) ::= CREATE(T) keyspace_word if_not_exists(I) keyspace(N) WITH props(P). {
+ddl(A) ::= CREATE(T) keyspace_word if_not_exists(I) name(N) WITH props(P). {
     A = cqli_stmt(p, STMT_CREATE_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_not_exists = I, .props = *P};
+}
+/* a production of its own, so that after a name the error of another token says that WITH is expected */
+ddl(A) ::= CREATE(T) keyspace_word if_not_exists QMARK WITH props. {
+    A = cqli_stmt(p, STMT_CREATE_KEYSPACE, T);
+    cqli_refuse(p, no_keyspace_marker);
 }
 ddl(A) ::= ALTER(T) keyspace_word if_exists(I) keyspace(N) WITH props(P). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
