@@ -351,11 +351,11 @@ def test_the_partitions_that_throttle_are_named(files, keys, over):
     assert len(hot) == over and table["partitions_above_a_limit"] == over
     assert [p["key"] for p in hot] == [f"customer = {i}" for i in range(over)]
     if keys == "hot 90% on 2":
-        assert hot[0]["write_units"] == pytest.approx(0.45 * 8000) and hot[0]["above_entities"] and not hot[0]["above_read_limit"]
+        assert hot[0]["write_units"] == pytest.approx(0.45 * 8000) and not hot[0]["above_entities"] and not hot[0]["above_read_limit"]
 
 
 def test_entities_of_a_partition_have_a_limit_of_their_own(files):
-    said = files.capacity(TABLES + "statements:\n  - {cql: 'SELECT day FROM shop.orders WHERE customer = ?', rate: 300, keys: hot 100% on 1}\n", code=1)
+    said = files.capacity(TABLES + "statements:\n  - {cql: 'SELECT day FROM shop.orders WHERE customer = ?', rate: 300, keys: hot 100% on 1}\n", "--guidance", code=1)
     (first, *_) = next(t for t in said["tables"] if t["table"] == "shop.orders")["busiest_partitions"]
     assert first["entities"] == pytest.approx(12 * 300) and first["above_entities"] and not first["above_read_limit"]
 
@@ -438,6 +438,64 @@ def test_storage_is_what_a_server_counts(files, new_server):
     sessions = next(t for t in said["tables"] if t["table"] == "shop.sessions")
     assert sessions["rows"] is None and sessions["storage_bytes"]["current"] is None and "partitions" in sessions["unknown"]
     assert all(c["storage"] is None and c["on_demand"]["total"] is None for c in said["costs"]) and len(said["costs"]) > 20
+
+
+# ---- what a table comes to ----
+
+EVENTS = """CREATE KEYSPACE shop WITH replication = {'class': 'SingleRegionStrategy'};
+CREATE TABLE shop.events (id bigint, at int, v text, PRIMARY KEY (id, at))%s;
+"""
+EVENT_TABLE = "tables:\n  shop.events: {partitions: 1000, rows_per_partition: 10, values: {v: size 147%s}}\n"
+
+
+@pytest.mark.parametrize("options, using, values, seconds", [
+    (" WITH default_time_to_live = 2592000", "", "", 30 * 86400), ("", " USING TTL 86400", "", 86400), ("", " USING TTL ?", ", ttl: range 100..300", 200),
+    (" WITH default_time_to_live = 2592000", " USING TTL 86400", "", 86400), ("", "", "", 0),
+])
+def test_rows_that_expire_take_the_room_of_a_steady_state(files, options, using, values, seconds):
+    """1,000 rows of 266 bytes a second, kept for 30 days, are 690 GB."""
+    schema = files.write("events.cql", EVENTS % (options or " WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}"))
+    said = files.capacity((EVENT_TABLE % values) + "statements:\n  - {cql: 'INSERT INTO shop.events (id, at, v) VALUES (?, ?, ?)%s', rate: 1000}\n" % using,
+                          "--region", "us-east-1", schema=schema)
+    (table,), (cost,), size = said["tables"], said["costs"], said["statements"][0]["documented-2022"]["row_bytes"]["mean"]
+    assert size == 266
+    if not seconds:
+        assert "steady_state" not in table and cost["storage"] == pytest.approx(table["storage_bytes"]["documented-2022"] / 1e9 * 0.25)
+        return
+    assert table["steady_state"]["rows"] == 1000 * seconds and table["steady_state"]["documented-2022"] == 1000 * seconds * size
+    assert cost["storage"] == pytest.approx(max(1000 * seconds * size, table["storage_bytes"]["documented-2022"]) / 1e9 * 0.25)
+    if seconds == 30 * 86400:
+        text = tally("capacity", "--schema", schema, "--workload", files.folder / "workload.yaml", "--no-plots").stdout
+        assert "  kept by time to live in the long run: 2592000000 rows, 689.47 GB documented-2022" in text
+
+
+def test_both_size_models_and_a_usual_use_have_costs_beside_the_present_settings(files):
+    """A row with a text of 950 bytes is two write units in the model of 2022 and one in the current model."""
+    schema = files.write("events.cql", EVENTS % " WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}")
+    workload = EVENT_TABLE.replace("147%s", "950") + "statements:\n  - {cql: 'INSERT INTO shop.events (id, at, v) VALUES (?, ?, ?)', rate: 100}\n"
+    said = files.capacity(workload, "--region", "us-east-1", schema=schema)
+    (table,), (cost,), (other,) = said["tables"], said["costs"], said["costs_by_other_model"]["costs"]
+    units = {model: said["statements"][0][model]["write_units"]["mean"] for model in ("documented-2022", "current")}
+    assert units == {"documented-2022": 2, "current": 1} and said["costs_by_other_model"]["size_model"] == "current"
+    assert cost["on_demand"]["writes"] == pytest.approx(2 * other["on_demand"]["writes"], rel=0.01)
+    writes = table["writes"]
+    assert writes["provisioned_units_70_percent"] == math.ceil(writes["peak_minute"] / 0.7) > writes["provisioned_units"]
+    hour = 0.00065 * 24 * 365 / 12
+    assert cost["provisioned_70_percent"]["writes"] == pytest.approx(writes["provisioned_units_70_percent"] * hour)
+    assert table["settings"] == {"capacity_mode": "PROVISIONED", "read_capacity_units": 10, "write_capacity_units": 20}
+    text = tally("capacity", "--schema", schema, "--workload", files.folder / "workload.yaml", "--no-plots", "--region", "us-east-1").stdout
+    assert "    now set to    20 units: LESS than the load needs\n" in text and "by the size model current, at the prices" in text
+    assert f"    at 70 %       {writes['provisioned_units_70_percent']} units, if the busiest minute is to use 70 % of them\n" in text
+
+
+def test_entities_count_with_guidance_alone(files):
+    schema = files.write("events.cql", EVENTS % "")
+    workload = (EVENT_TABLE % "") + "statements:\n  - {cql: 'SELECT * FROM shop.events WHERE id = ?', rate: 250, keys: hot 100% on 1}\n"
+    said = files.capacity(workload, schema=schema)
+    hot = said["tables"][0]["busiest_partitions"][0]
+    assert said["ok"] and hot["entities"] == 2500 and not hot["above_entities"]
+    said = files.capacity(workload, "--guidance", schema=schema, code=1)
+    assert said["tables"][0]["busiest_partitions"][0]["above_entities"]
 
 
 # ---- nodetool ----
@@ -608,6 +666,12 @@ def test_a_running_server_is_estimated_by_its_last_minute(asked_server):
     assert by_kind["writes"]["rate_mean"] == 1 and by_kind["reads"]["rate_mean"] == pytest.approx(1 / 3)
     assert by_kind["writes"]["documented-2022"]["write_units"]["mean"] * 60 == pytest.approx(asked_server.charged["writes"])
     assert by_kind["reads"]["documented-2022"]["read_units"]["mean"] * 20 == pytest.approx(asked_server.charged["reads"])
+    # a statement that did not run in the last minute is named
+    later = asked_server.cluster(protocol_version=4)
+    later.connect().execute("UPDATE system_control.clock SET advance_ms = 60000 WHERE name = 'server'")
+    later.shutdown()
+    text = tally("capacity", "--server", f"{asked_server.host}:{asked_server.port}", "--no-plots").stdout
+    assert "    SELECT * FROM shop.orders WHERE customer = ? AND day = ?: it did not run in the server's last minute\n" in text
     # what the server does not tell is not known
     assert by_kind["writes"]["documented-2022"]["write_units"]["p99"] is None and by_kind["writes"]["current"]["row_bytes"]["p50"] is None
     (table,) = said["tables"]

@@ -19,7 +19,7 @@ struct capacity_command {
     const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record,
         *capture;
     uint32_t samples, replicas, price_age, scale_minimum, scale_maximum, scale_target;
-    bool no_plots;
+    bool no_plots, guidance;
     struct remote remote;
     struct client client;
     struct buf schema;
@@ -164,7 +164,7 @@ static int run(struct capacity_command *c) {
     struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server ? c->remote.server : c->capture,
                        .plots = !c->no_plots};
     bool current = c->p.size_model && !strcmp(c->p.size_model, "current");
-    struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
+    struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples, .guidance = c->guidance,
                                 .model = current ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
     if (c->record && !(o.record = fopen(c->record, "we")))
         return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
@@ -172,16 +172,21 @@ static int run(struct capacity_command *c) {
                                         .target_percent = c->scale_target};
     bool watched = !c->p.json && isatty(STDERR_FILENO);
     int rc = read_inputs(c, &o) || read_prices(c, &r) || measure_run(&c->m, watched ? say_progress : NULL, c->e);
-    struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
-    if (!rc && !days) rc = err_nomem(c->e);
+    struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day),
+               *other = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
+    struct measure by_other = c->m;
+    by_other.o.model = 1 - c->m.o.model;
+    if (!rc && (!days || !other)) rc = err_nomem(c->e);
     for (uint32_t i = 0; !rc && i < c->m.n_tables; i++) {
         if (watched)
             fprintf(show_raw(stderr), "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
                     i + 1 == c->m.n_tables ? "\n" : "");
-        rc = day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e);
+        rc = day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e) ||
+             day_of_table(&by_other, c->m.tables[i].table, &scaling, &other[i], c->e);
     }
     r.m = &c->m;
     r.days = days;
+    r.other_days = other;
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
     struct buf out;
@@ -243,6 +248,8 @@ int tally_capacity(int argc, char **argv) {
         FLAG_NUMBER("samples", "N", c.samples, "how often each statement is run with other values (200)"),
         FLAG_TEXT("record", "FILE", c.record,
              "write every statement that is run, with what it costs: a JSON object on each line"),
+        FLAG_ON("guidance", c.guidance,
+             "judge partitions by Azure Table Storage's 2,000 entities a second, too, as tallyd --guidance does"),
         FLAG_ON("no-plots", c.no_plots, "leave the plots out"),
         PRICING_FLAGS(&c.p)};
     int rc = flags_read("capacity", argc, argv, flags, ARRAY_LEN(flags));

@@ -42,15 +42,17 @@ static void add_statement(struct day *d, const struct measured *s, enum size_mod
                      : s->pages / DAY_PAGES_A_SECOND < DAY_S ? (uint32_t)ceil(s->pages / DAY_PAGES_A_SECOND)
                                                              : DAY_S;
     double reads = s->of[model].read_units.mean, writes = s->of[model].write_units.mean;
-    double read_deviation = deviation_of(s->reads, s->samples, reads),
-           write_deviation = deviation_of(s->writes, s->samples, writes);
+    const double *read_samples = s->reads[model], *write_samples = s->writes[model];
+    if (!read_samples || !write_samples) return; /* an observed statement, whose units are of one model */
+    double read_deviation = deviation_of(read_samples, s->samples, reads),
+           write_deviation = deviation_of(write_samples, s->samples, writes);
     for (uint32_t i = 0; i < DAY_S; i++) {
         uint64_t n = chance_poisson(&c, curve_at(&s->statement->rate, i));
         if (!n) continue;
         if (reads > 0)
-            add_cost(d->reads.seconds, i, cost_of(n, s->reads, s->samples, reads, read_deviation, &c), lasts);
+            add_cost(d->reads.seconds, i, cost_of(n, read_samples, s->samples, reads, read_deviation, &c), lasts);
         if (writes > 0)
-            add_cost(d->writes.seconds, i, cost_of(n, s->writes, s->samples, writes, write_deviation, &c), lasts);
+            add_cost(d->writes.seconds, i, cost_of(n, write_samples, s->samples, writes, write_deviation, &c), lasts);
     }
 }
 
@@ -187,6 +189,8 @@ static int try_modes(const struct schema_table *t, bool reads, const struct day_
     }
     if (refused < 0) return err_nomem(e);
     u->needed = enough ? low : 0;
+    int64_t usual = (int64_t)ceil(100 * u->peak_minute / DAY_USUAL_PERCENT);
+    u->usual = usual <= limit_info(reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value ? usual : 0;
     trial.ends_early = false;
     trial.scales = true;
     trial.days = 2;
@@ -213,7 +217,7 @@ static void load_of(const struct measure *m, const struct day *d, uint64_t rank,
 }
 
 /* Asks the limiter for SECONDS seconds of the load, with each partition limit on its own. */
-int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) {
+int day_judge_partition(const struct schema_table *t, bool guidance, struct workload_partition *p, struct err *e) {
     enum { SECONDS = 10, TENTHS = 10 };
     const struct { enum limit_id limit; bool *over; double rate;
     } asks[] = {{LIMIT_PARTITION_READ, &p->over_reads, p->read_units},
@@ -224,6 +228,7 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
     for (int i = 0; i < LIMITS; i++) o.values.of[i] = UNLIMITED;
     o.values.of[LIMIT_BURST] = o.values.of[LIMIT_ON_DEMAND_WINDOW] = 1;
     for (size_t k = 0; k < ARRAY_LEN(asks); k++) {
+        if (asks[k].limit == LIMIT_ENTITIES_PARTITION && !guidance) continue;
         struct limiter_options with = o;
         with.values.of[asks[k].limit] = limit_info(asks[k].limit)->value;
         struct limiter *l = open_limiter(&with, t, &any);
@@ -276,7 +281,7 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
     for (uint64_t rank = 0; rank < d->n_partitions && d->n_shown < HOT_SHOWN; rank++) {
         struct workload_partition *p = &d->shown[d->n_shown++];
         load_of(m, d, rank, p);
-        if (day_judge_partition(d->table, p, e)) return -1;
+        if (day_judge_partition(d->table, m->o.guidance, p, e)) return -1;
     }
     /* Load does not rise with the rank, so a binary search finds the first rank that is over no
      * limit. */
@@ -284,7 +289,7 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
     while (low < high) {
         struct workload_partition p;
         load_of(m, d, low + (high - low) / 2, &p);
-        if (day_judge_partition(d->table, &p, e)) return -1;
+        if (day_judge_partition(d->table, m->o.guidance, &p, e)) return -1;
         if (p.over_reads || p.over_writes || p.over_entities) low = p.rank + 1;
         else high = p.rank;
     }

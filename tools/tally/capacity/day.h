@@ -11,7 +11,7 @@
 #include "metering/limits/limiter.h"
 #include "tools/tally/capacity/measure.h"
 
-enum { DAY_MINUTES = DAY_S / 60, HOT_SHOWN = 10, DAY_PAGES_A_SECOND = 20 };
+enum { DAY_MINUTES = DAY_S / 60, HOT_SHOWN = 10, DAY_PAGES_A_SECOND = 20, DAY_USUAL_PERCENT = 70 };
 
 struct day_scaling {
     int64_t minimum, maximum;
@@ -27,6 +27,7 @@ struct day_use {
     double new_table_refused; /* units of the day that a new on-demand table refuses */
     /* fewest provisioned units that refuse nothing; 0: more than the quota */
     int64_t needed;
+    int64_t usual; /* provisioned units of which the busiest minute uses DAY_USUAL_PERCENT; 0: more than the quota */
     struct day_scaling scaling;
     double scaled_unit_hours, scaled_refused;
     int32_t scaled[DAY_MINUTES];   /* provisioned units, minute by minute */
@@ -45,8 +46,10 @@ struct day {
     const struct measured *keyed;    /* a statement that names the partition, for measure_key */
 };
 
-/* Sets p->over_reads, over_writes and over_entities from the limiter's refusals of p's load. */
-int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) MUST_CHECK;
+/* Sets p->over_reads, over_writes and, with guidance, over_entities from the limiter's refusals of p's
+ * load. */
+int day_judge_partition(const struct schema_table *t, bool guidance, struct workload_partition *p,
+                        struct err *e) MUST_CHECK;
 /* Allocates from the workload's arena. Statements that could not be measured are left out. */
 int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling,
                  struct day *out, struct err *e) MUST_CHECK;

@@ -604,8 +604,10 @@ static int run_samples(struct bench *b, struct measured *all, struct err *e) {
             spread_of(g->writes, n, a, &s->of[i].write_units);
         }
         s->samples = n;
-        s->reads = of[t * MODELS + m->o.model].reads;
-        s->writes = of[t * MODELS + m->o.model].writes;
+        for (int i = 0; i < MODELS; i++) {
+            s->reads[i] = of[t * MODELS + i].reads;
+            s->writes[i] = of[t * MODELS + i].writes;
+        }
         s->entities /= n;
         s->pages /= n;
     }
@@ -637,6 +639,23 @@ static int measure_ttl(struct bench *b, struct measured *s, struct err *e) {
 
 /* ---- all ---- */
 
+/* The time to live of the new rows that the plan writes to its table number i: that of USING TTL, of
+ * which a marker has the mean of its values, or the table's. */
+static double ttl_of(const struct plan *p, uint32_t i) {
+    const struct plan_table *t = &p->tables[i];
+    double ttl = t->rows.t->settings.default_time_to_live;
+    for (uint32_t k = 0; k < p->k.n_statements; k++) {
+        const struct ast_stmt *s = p->k.statements[k];
+        if (p->parts[k].table != i || s->kind != STMT_INSERT || !p->parts[k].new_rows) continue;
+        const struct ast_expr *given = s->insert.using.ttl;
+        const struct literal_spec *spec = spec_of(&t->rows, "ttl");
+        if (given && given->kind == EXPR_LITERAL) ttl = strtod((const char *)given->text.p, NULL);
+        else if (given && spec && spec->has_range) ttl = (double)(spec->range_low + spec->range_high) / 2;
+        return ttl;
+    }
+    return 0;
+}
+
 /* all: one entry for each of the plan's tables. An error has the place of the statement. */
 static int run_plan(struct measure *m, struct plan *p, struct measured *all, struct err *e) {
     struct bench b;
@@ -656,7 +675,10 @@ static int run_plan(struct measure *m, struct plan *p, struct measured *all, str
         if (!t->by_partition) rc = load_some(&b, t, t->keys->n, SCANNED_ROWS, e);
     }
     if (!rc) rc = run_samples(&b, all, e);
-    for (uint32_t i = 0; !rc && i < p->n_tables; i++) rc = measure_ttl(&b, &all[i], e);
+    for (uint32_t i = 0; !rc && i < p->n_tables; i++) {
+        all[i].ttl_s = ttl_of(p, i);
+        rc = measure_ttl(&b, &all[i], e);
+    }
     bench_close(&b);
     for (uint32_t i = 0; i < p->n_tables; i++) ranks_free(&p->tables[i].ranks);
     if (!rc) return 0;
@@ -685,8 +707,8 @@ static int measure_plan(struct measure *m, struct plan *p, struct err *e) {
         all->table = o->table;
         all->input = measure_input(m, o->table);
         all->samples = o->n_samples;
-        all->reads = o->read_samples;
-        all->writes = o->write_samples;
+        all->reads[m->o.model] = o->read_samples;
+        all->writes[m->o.model] = o->write_samples;
         for (int i = 0; i < MODELS; i++) {
             bool here = i == (int)m->o.model;
             all->of[i].read_units = here ? o->reads : unknown;
@@ -704,9 +726,26 @@ static int measure_plan(struct measure *m, struct plan *p, struct err *e) {
 
 /* ---- tables ---- */
 
+/* Rows that expire: so many are there in the long run as are written in their time to live. */
+static void find_steady_state(const struct measure *m, struct measured_table *t) {
+    for (uint32_t i = 0; i < m->n_statements; i++) {
+        const struct measured *s = &m->statements[i];
+        if (s->table != t->table || s->unknown || s->refused || s->ttl_s <= 0) continue;
+        double rows = curve_mean(&s->statement->rate) * s->ttl_s;
+        t->steady_rows += rows;
+        for (int k = 0; k < MODELS; k++) t->steady_bytes[k] += rows * s->of[k].row_bytes.mean;
+    }
+}
+
+double measure_storage(const struct measured_table *t, enum size_model model) {
+    double steady = t->steady_bytes[model], stored = t->stored_bytes[model];
+    return steady > 0 && steady > stored ? steady : stored;
+}
+
 static int measure_one_table(struct measure *m, struct measured_table *t, struct err *e) {
     t->stored_bytes[0] = t->stored_bytes[1] = -1;
     t->input = measure_input(m, t->table);
+    find_steady_state(m, t);
     if (t->input && t->input->has_stored) {
         t->stored_bytes[m->o.model] = t->input->stored_bytes;
         t->rows = (uint64_t)t->input->stored_rows;

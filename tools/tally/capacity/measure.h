@@ -22,6 +22,7 @@ struct measure_options {
     const struct pricing *pricing;
     enum size_model model; /* for units and costs */
     uint32_t samples;
+    bool guidance; /* partitions are judged by Azure's figure for entities, too */
     /* gets a line of JSON for every statement that is run, with its cost by model; NULL: none */
     FILE *record;
 };
@@ -41,7 +42,8 @@ struct measured {
         uint64_t rules;
     } of[MODELS];
     uint32_t samples;
-    const double *reads, *writes; /* units of each sample, by the options' model */
+    const double *reads[MODELS], *writes[MODELS]; /* units of each sample; NULL: not known by that model */
+    double ttl_s; /* seconds after which the rows that it writes expire; 0: never, or it writes no new rows */
     double entities, pages; /* on average */
     double ttl_deletes;     /* units charged when the data of one request expires */
     double stretched;       /* factor from the scanned part of the table to all of it; 1: all was scanned */
@@ -55,6 +57,8 @@ struct measured_table {
     const struct workload_table *input; /* NULL: no input says anything of it */
     uint64_t partitions, rows; /* 0: not known */
     double stored_bytes[MODELS]; /* of all rows; below 0: not known */
+    /* What rows that expire come to once as many expire as are written; 0: there are none. */
+    double steady_rows, steady_bytes[MODELS];
     const char *unknown;
 };
 
@@ -84,6 +88,8 @@ int measure_open(struct measure *m, const struct measure_options *o, struct work
 struct world *measure_world(const struct measure *m, enum size_model model, bool strict, struct err *e) MUST_CHECK;
 /* Measures all statements and tables; the inputs must be complete. progress, which may be NULL, is
  * called after each statement. */
+/* The larger one of stored_bytes and steady_bytes. */
+double measure_storage(const struct measured_table *t, enum size_model model);
 int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) MUST_CHECK;
 void measure_close(struct measure *m);
 /* Computes the spread of n values; the arena holds a sorted copy. */

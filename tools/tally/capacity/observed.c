@@ -16,11 +16,11 @@ static double load_of(const struct workload_partition *p) {
 
 /* Counts a partition by its busiest second, judges it by the limits, and keeps it if it is among
  * the busiest. key: serialised. */
-static int add_partition(struct workload *w, const struct schema_table *t, struct workload_partition p,
-                         struct slice key, struct err *e) {
+static int add_partition(struct workload *w, const struct measure *m, const struct schema_table *t,
+                         struct workload_partition p, struct slice key, struct err *e) {
     struct workload_table *table = workload_table(w, t->keyspace->name, t->name);
     if (!table) return err_nomem(e);
-    if (day_judge_partition(t, &p, e)) return -1;
+    if (day_judge_partition(t, m->o.guidance, &p, e)) return -1;
     table->n_keys++;
     table->n_over += p.over_reads || p.over_writes || p.over_entities;
     if (!table->parts && !(table->parts = ARENA_ARRAY(&w->arena, HOT_SHOWN, struct workload_partition)))
@@ -115,7 +115,7 @@ static int take_partition(void *arg, struct client *c, const struct client_rows 
                             client_double(row, "write_units_last_minute") / 60),
         .entities = fmax((double)client_int(row, "entities_last_second"),
                          (double)client_int(row, "entities_last_minute") / 60)};
-    return add_partition(l->w, t, p, value_slice(key), l->e);
+    return add_partition(l->w, l->m, t, p, value_slice(key), l->e);
 }
 
 int observed_server(struct client *c, struct workload *w, const struct measure *m, struct err *e) {
@@ -360,7 +360,7 @@ static int add_partitions(struct capturing *x) {
             }
             if (load_of(&second) > load_of(&most)) most = second;
         }
-        if (add_partition(x->w, first->table, most, first->key, x->e)) return -1;
+        if (add_partition(x->w, x->m, first->table, most, first->key, x->e)) return -1;
     }
     return 0;
 }

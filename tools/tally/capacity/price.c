@@ -133,13 +133,17 @@ static double plus(double a, double b) { return a < 0 || b < 0 ? -1 : a + b; }
 
 bool bill_lacks_use(const struct measure *m, const struct schema_table *t) {
     for (uint32_t i = 0; i < m->n_statements; i++)
-        if (m->statements[i].unknown && (!m->statements[i].table || m->statements[i].table == t)) return true;
+        if ((m->statements[i].unknown || (!m->statements[i].refused && !m->statements[i].reads[m->o.model])) &&
+            (!m->statements[i].table || m->statements[i].table == t))
+            return true;
     return false;
 }
 
 static void add_use(double of[BILL_MODES], const struct day_use *u, double unit, double hour, bool unknown) {
-    double provisioned = u->total <= 0 ? 0 : u->needed ? times(hour, (double)u->needed * 24 * BILL_DAYS) : -1;
-    const double here[BILL_MODES] = {times(unit, u->total * BILL_DAYS), provisioned,
+    const double hours = 24 * BILL_DAYS;
+    const double here[BILL_MODES] = {times(unit, u->total * BILL_DAYS),
+                                     u->total <= 0 ? 0 : u->needed ? times(hour, (double)u->needed * hours) : -1,
+                                     u->total <= 0 ? 0 : u->usual ? times(hour, (double)u->usual * hours) : -1,
                                      times(hour, u->scaled_unit_hours * BILL_DAYS)};
     for (int i = 0; i < BILL_MODES; i++) of[i] = plus(of[i], unknown ? -1 : here[i]);
 }
@@ -154,7 +158,7 @@ static void add_tables(const struct measure *m, const struct day *days, const st
     for (uint32_t i = 0; i < m->n_tables; i++) {
         if (ks && m->tables[i].table->keyspace != ks) continue;
         bool unknown = bill_lacks_use(m, m->tables[i].table);
-        double stored = m->tables[i].stored_bytes[m->o.model] / GB;
+        double stored = measure_storage(&m->tables[i], m->o.model) / GB;
         if (reads) add_use(out->read, &days[i].reads, r->of[PRICE_READ], r->of[PRICE_READ_HOUR], unknown);
         add_use(out->write, &days[i].writes, r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR], unknown);
         out->storage = plus(out->storage, stored < 0 ? -1 : times(r->of[PRICE_STORAGE], stored));

@@ -32,11 +32,12 @@ int prices_read(struct arena *a, const char *path, struct prices *out, struct er
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) MUST_CHECK;
 const struct price_region *prices_find(const struct prices *p, const char *region);
 
-/* The cost of a month in a Region: on demand, provisioned, and with auto scaling. An amount below 0
+/* The cost of a month in a Region: on demand, provisioned in two ways, and with auto scaling. An amount below 0
  * is unknown. */
 #define BILL_DAYS (365.0 / 12)
 
-enum bill_mode { BILL_ON_DEMAND, BILL_PROVISIONED, BILL_SCALED, BILL_MODES };
+/* BILL_PROVISIONED: the fewest units that refuse nothing. BILL_USUAL: day_use.usual. */
+enum bill_mode { BILL_ON_DEMAND, BILL_PROVISIONED, BILL_USUAL, BILL_SCALED, BILL_MODES };
 
 struct bill {
     double read[BILL_MODES], write[BILL_MODES], total[BILL_MODES];

@@ -60,6 +60,8 @@ static void put_use(struct buf *out, const char *name, const struct day_use *u) 
                                           {"on_demand_refused", u->on_demand_refused},
                                           {"new_on_demand_refused", u->new_table_refused},
                                           {"provisioned_units", u->total > 0 && !u->needed ? -1 : (double)u->needed},
+                                          {"provisioned_units_70_percent",
+                                           u->total > 0 && !u->usual ? -1 : (double)u->usual},
                                           {"scaled_target_percent", u->scaling.target_percent},
                                           {"scaled_minimum", (double)u->scaling.minimum},
                                           {"scaled_maximum", (double)u->scaling.maximum},
@@ -93,7 +95,8 @@ static void put_partition(struct buf *out, const struct day *d, const struct wor
 }
 
 static void put_bill(struct buf *out, const struct bill *b) {
-    static const char *const modes[BILL_MODES] = {"on_demand", "provisioned", "auto_scaling"};
+    static const char *const modes[BILL_MODES] = {"on_demand", "provisioned", "provisioned_70_percent",
+                                                 "auto_scaling"};
     const struct json_amount amounts[] = {{"storage", b->storage}, {"recovery", b->pitr}, {"ttl_deletes", b->ttl}};
     json_amounts(out, amounts, ARRAY_LEN(amounts));
     for (int i = 0; i < BILL_MODES; i++) {
@@ -104,9 +107,9 @@ static void put_bill(struct buf *out, const struct bill *b) {
     }
 }
 
-static void put_cost(struct buf *out, const struct report *r, const struct price_region *region) {
+static void put_cost(struct buf *out, const struct report_costs *c, const struct price_region *region) {
     struct bill b;
-    bill_of(r->m, r->days, region, &b);
+    bill_of(&c->m, c->days, region, &b);
     const struct json_amount even[] = {{"read_break_even_percent", b.read_break_even},
                                        {"write_break_even_percent", b.write_break_even}};
     json_open(out, NULL, '{');
@@ -123,9 +126,10 @@ const struct schema_keyspace *report_spread(const struct report *r, uint32_t i) 
     return schema_regions(ks) > 1 ? ks : NULL;
 }
 
-static void put_keyspace_cost(struct buf *out, const struct report *r, const struct schema_keyspace *ks) {
+static void put_keyspace_cost(struct buf *out, const struct report *r, const struct report_costs *c,
+                              const struct schema_keyspace *ks) {
     struct bill b;
-    bill_of_keyspace(r->m, r->days, r->prices, ks, &b);
+    bill_of_keyspace(&c->m, c->days, r->prices, ks, &b);
     json_open(out, NULL, '{');
     json_str(out, "keyspace", ks->name);
     json_open(out, "regions", '[');
@@ -133,6 +137,23 @@ static void put_keyspace_cost(struct buf *out, const struct report *r, const str
     buf_u8(out, ']');
     put_bill(out, &b);
     buf_u8(out, '}');
+}
+
+static void put_costs(struct buf *out, const struct report *r, enum size_model model) {
+    const struct report_costs c = report_costs_of(r, model);
+    json_open(out, "costs", '[');
+    for (uint32_t i = 0; i < r->n_regions; i++) put_cost(out, &c, r->regions[i]);
+    buf_u8(out, ']');
+    json_open(out, "keyspace_costs", '[');
+    for (uint32_t i = 0; i < r->m->n_tables; i++)
+        if (report_spread(r, i)) put_keyspace_cost(out, r, &c, report_spread(r, i));
+    buf_u8(out, ']');
+}
+
+struct report_costs report_costs_of(const struct report *r, enum size_model model) {
+    struct report_costs c = {.m = *r->m, .days = model == r->m->o.model ? r->days : r->other_days};
+    c.m.o.model = model;
+    return c;
 }
 
 bool report_is_no(const struct report *r) {
@@ -186,6 +207,19 @@ void report_json(const struct report *r, struct buf *out) {
         for (int k = 0; k < MODELS; k++)
             json_amount(out, size_model_name((enum size_model)k), t->stored_bytes[k]);
         buf_u8(out, '}');
+        if (t->steady_rows > 0) {
+            json_open(out, "steady_state", '{');
+            json_amount(out, "rows", t->steady_rows);
+            for (int k = 0; k < MODELS; k++) json_amount(out, size_model_name((enum size_model)k), t->steady_bytes[k]);
+            buf_u8(out, '}');
+        }
+        struct table_capacity set;
+        schema_capacity(t->table, &set);
+        json_open(out, "settings", '{');
+        json_str(out, "capacity_mode", set.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+        json_amount(out, "read_capacity_units", set.provisioned ? (double)set.units[READ_CAPACITY] : -1);
+        json_amount(out, "write_capacity_units", set.provisioned ? (double)set.units[WRITE_CAPACITY] : -1);
+        buf_u8(out, '}');
         put_use(out, "reads", &d->reads);
         put_use(out, "writes", &d->writes);
         put_time(out, "busiest_at", d->busiest_at);
@@ -194,13 +228,11 @@ void report_json(const struct report *r, struct buf *out) {
         buf_put_str(out, "]}");
     }
     buf_u8(out, ']');
-    json_open(out, "costs", '[');
-    for (uint32_t i = 0; i < r->n_regions; i++) put_cost(out, r, r->regions[i]);
-    buf_u8(out, ']');
-    json_open(out, "keyspace_costs", '[');
-    for (uint32_t i = 0; i < r->m->n_tables; i++)
-        if (report_spread(r, i)) put_keyspace_cost(out, r, report_spread(r, i));
-    buf_u8(out, ']');
+    put_costs(out, r, r->m->o.model);
+    json_open(out, "costs_by_other_model", '{');
+    json_str(out, "size_model", size_model_name(1 - r->m->o.model));
+    put_costs(out, r, 1 - r->m->o.model);
+    buf_u8(out, '}');
     json_open(out, "notes", '[');
     for (const struct note *n = r->m->w->notes; n; n = n->next) json_str(out, NULL, n->text);
     buf_put_str(out, "]}");

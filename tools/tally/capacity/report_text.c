@@ -124,9 +124,24 @@ static void plot_day(struct buf *out, const double *seconds, const int32_t *minu
     buf_printf(out, "  %9s  0        3        6        9        12       15       18       21       24 h\n", "");
 }
 
-static void put_use(const struct day_use *u, const char *what, enum limit_id quota, bool plots, struct buf *out) {
+/* The table's present settings, and whether the load fits them. */
+static void put_settings(const struct schema_table *t, bool reads, const struct day_use *u, struct buf *out) {
+    struct table_capacity set;
+    schema_capacity(t, &set);
+    if (!set.provisioned) {
+        buf_printf(out, "    now set to    on demand%s\n", u->on_demand_refused > 0 ? ": LESS than the load" : "");
+        return;
+    }
+    int64_t units = set.units[reads ? READ_CAPACITY : WRITE_CAPACITY];
+    bool scales = !t->settings.scaling[reads ? READ_CAPACITY : WRITE_CAPACITY].autoscaling_disabled;
+    buf_printf(out, "    now set to    %lld units%s%s\n", (long long)units, scales ? ", with auto scaling" : "",
+               !scales && (!u->needed || units < u->needed) ? ": LESS than the load needs" : "");
+}
+
+static void put_use(const struct schema_table *t, const struct day_use *u, bool reads, bool plots, struct buf *out) {
     if (u->total <= 0) return;
-    buf_printf(out, "  %s\n", what);
+    buf_printf(out, "  %s\n", reads ? "reads" : "writes");
+    put_settings(t, reads, u, out);
     buf_printf(out, "    peak second   %s units at %s; peak minute %s units a second at %s; %s a day\n",
                amount(u->peak_second).text, time_of(u->peak_second_at).text, amount(u->peak_minute).text,
                time_of(u->peak_minute_at).text, amount(u->total).text);
@@ -135,12 +150,15 @@ static void put_use(const struct day_use *u, const char *what, enum limit_id quo
     if (u->needed) {
         buf_printf(out, "    provisioned   %lld units are needed, of which %.1f %% are used on average\n",
                    (long long)u->needed, 100 * u->total / ((double)u->needed * DAY_S));
+        if (u->usual)
+            buf_printf(out, "    at %d %%       %lld units, if the busiest minute is to use %d %% of them\n",
+                       DAY_USUAL_PERCENT, (long long)u->usual, DAY_USUAL_PERCENT);
         buf_printf(out, "    auto scaling  target %.0f %%, %lld to %lld units: %s unit-hours a day, %s units refused\n",
                    u->scaling.target_percent, (long long)u->scaling.minimum, (long long)u->scaling.maximum,
                    amount(u->scaled_unit_hours).text, amount(u->scaled_refused).text);
     } else {
         buf_printf(out, "    provisioned   NOT ENOUGH: the quota of a table is %lld units a second\n",
-                   (long long)limit_info(quota)->value);
+                   (long long)limit_info(reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value);
     }
     if (plots) plot_day(out, u->seconds, u->scaled);
 }
@@ -176,30 +194,34 @@ static void put_bill(struct table *t, const char *name, const struct bill *b) {
     struct figure of[BILL_MODES];
     for (int k = 0; k < BILL_MODES; k++)
         of[k] = dollars(b->read[k] < 0 || b->write[k] < 0 ? -1 : b->read[k] + b->write[k]);
-    table_row(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", name, of[BILL_ON_DEMAND].text, of[BILL_PROVISIONED].text,
-              of[BILL_SCALED].text, dollars(b->storage).text, dollars(b->pitr).text, dollars(b->ttl).text,
-              dollars(b->total[BILL_ON_DEMAND]).text, dollars(b->total[BILL_PROVISIONED]).text,
+    table_row(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", name, of[BILL_ON_DEMAND].text,
+              of[BILL_PROVISIONED].text, of[BILL_USUAL].text, of[BILL_SCALED].text, dollars(b->storage).text,
+              dollars(b->pitr).text, dollars(b->ttl).text, dollars(b->total[BILL_ON_DEMAND]).text,
+              dollars(b->total[BILL_PROVISIONED]).text, dollars(b->total[BILL_USUAL]).text,
               dollars(b->total[BILL_SCALED]).text);
 }
 
-static void put_costs(const struct report *r, struct buf *out) {
+static void put_costs(const struct report *r, enum size_model model, struct buf *out) {
     static const struct table_column columns[] = {{"Region", false},
                                                   {"on demand", true},
                                                   {"provisioned", true},
+                                                  {"at 70 %", true},
                                                   {"auto scaling", true},
                                                   {"storage", true},
                                                   {"recovery", true},
                                                   {"TTL deletes", true},
                                                   {"on demand in all", true},
                                                   {"provisioned in all", true},
+                                                  {"at 70 % in all", true},
                                                   {"auto scaling in all", true}};
     struct table t;
-    buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date,
-               r->prices->path, (long long)r->age_days);
+    const struct report_costs c = report_costs_of(r, model);
+    buf_printf(out, "\ncosts of a month in US dollars by the size model %s, at the prices of %s (%s, %lld days old)\n",
+               size_model_name(model), r->prices->date, r->prices->path, (long long)r->age_days);
     table_init(&t, columns, ARRAY_LEN(columns));
     struct bill b;
     for (uint32_t i = 0; i < r->n_regions; i++) {
-        bill_of(r->m, r->days, r->regions[i], &b);
+        bill_of(&c.m, c.days, r->regions[i], &b);
         put_bill(&t, r->regions[i]->name, &b);
     }
     bool spread = false;
@@ -209,7 +231,7 @@ static void put_costs(const struct report *r, struct buf *out) {
         if (!ks) continue;
         spread = true;
         snprintf(name, sizeof(name), "%s in its %u Regions", ks->name, ks->n_regions);
-        bill_of_keyspace(r->m, r->days, r->prices, ks, &b);
+        bill_of_keyspace(&c.m, c.days, r->prices, ks, &b);
         put_bill(&t, name, &b);
     }
     table_put(&t, out);
@@ -217,12 +239,25 @@ static void put_costs(const struct report *r, struct buf *out) {
     if (spread)
         buf_put_str(out, "each Region takes every write and stores every row of a keyspace in several Regions; its row "
                          "adds these up, and the reads of one Region\n");
-    if (!r->n_regions) return;
-    bill_of(r->m, r->days, r->regions[0], &b);
+    if (!r->n_regions || model != r->m->o.model) return;
+    bill_of(&c.m, c.days, r->regions[0], &b);
     buf_printf(out,
                "break-even in %s: provisioned units are cheaper than on demand when more than %s %% of the read units "
                "and %s %% of the write units are used\n",
                r->regions[0]->name, amount(b.read_break_even).text, amount(b.write_break_even).text);
+}
+
+/* Names the statements of the table that have no figures. */
+static void put_unknown(const struct report *r, const struct schema_table *t, struct buf *out) {
+    enum { NAMED = 10 };
+    uint32_t n = 0;
+    buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
+    for (uint32_t i = 0; i < r->m->n_statements; i++) {
+        const struct measured *s = &r->m->statements[i];
+        if (!s->unknown || (s->table && s->table != t)) continue;
+        if (n++ < NAMED) buf_printf(out, "    %.100s: %s\n", s->statement->name, s->unknown);
+    }
+    if (n > NAMED) buf_printf(out, "    and %u more\n", n - NAMED);
 }
 
 void report_text(const struct report *r, struct buf *out) {
@@ -244,14 +279,18 @@ void report_text(const struct report *r, struct buf *out) {
         buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n",
                    bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
                    t->unknown ? ": " : "", t->unknown ? t->unknown : "");
-        if (bill_lacks_use(r->m, t->table))
-            buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
-        put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
-        put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
+        if (t->steady_rows > 0)
+            buf_printf(out, "  kept by time to live in the long run: %s rows, %s documented-2022, %s current\n",
+                       amount(t->steady_rows).text, bytes(t->steady_bytes[SIZE_DOCUMENTED_2022]).text,
+                       bytes(t->steady_bytes[SIZE_CURRENT]).text);
+        if (bill_lacks_use(r->m, t->table)) put_unknown(r, t->table, out);
+        put_use(t->table, &d->reads, true, r->plots, out);
+        put_use(t->table, &d->writes, false, r->plots, out);
         if (d->ttl_deletes != 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
         put_partitions(d, out);
     }
-    put_costs(r, out);
+    put_costs(r, r->m->o.model, out);
+    put_costs(r, 1 - r->m->o.model, out);
     if (r->m->w->notes) buf_put_str(out, "\ntaken for granted\n");
     for (const struct note *n = r->m->w->notes; n; n = n->next) buf_printf(out, "  %s\n", n->text);
 }
