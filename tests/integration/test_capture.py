@@ -138,6 +138,15 @@ def test_price_is_what_was_charged(capture):
     answer = json.loads(tally("replay", "--file", capture, "--price", "--json"))
     assert answer["ok"] and answer["differing"] == 0 and answer["units"] == answer["units_again"] > 200
     assert answer["peak_write_units"] > 0
+    reads = [json.loads(tally("capture", "--file", capture, "--json"))["read_units"]][0]
+    dollars = reads * 0.000000125 + (answer["units"] - reads) * 0.000000625
+    assert answer["dollars"] == answer["dollars_again"] == pytest.approx(dollars) and (answer["region"], answer["prices_date"]) == ("us-east-1", "2025-11-05")
+    assert sum(s["dollars"] for s in answer["statements"]) == pytest.approx(dollars)
+    text = tally("replay", "--file", capture, "--price")
+    assert f"on demand: {dollars:.6f} US dollars as captured, {dollars:.6f} now (+0.000000), in us-east-1 at the prices of 2025-11-05\n" in text
+    elsewhere = json.loads(tally("replay", "--file", capture, "--price", "--region", "sa-east-1", "--json"))
+    assert elsewhere["dollars"] == pytest.approx(1.5 * dollars)
+    assert "has no prices of the Region 'atlantis-1'" in tally("replay", "--file", capture, "--price", "--region", "atlantis-1", code=2)
 
 
 def test_capture_says_what_the_ledger_says(tmp_path):

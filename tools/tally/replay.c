@@ -17,6 +17,7 @@ bool replay_skips(const struct trace *t, const struct trace_request *r) {
 
 struct sums {
     uint64_t requests, refused, refused_again, throttled_again, halves, halves_again, differing;
+    uint64_t read_halves, read_halves_again;
     bool unknown; /* the server did not report a charge */
 };
 
@@ -31,9 +32,18 @@ static void add(struct sums *s, const struct capture_request *q, const struct re
     s->refused_again += r->outcome != 0;
     s->throttled_again += r->throttled;
     s->halves += halves_of(q);
+    s->read_halves += q->read_halves;
+    s->read_halves_again += (uint64_t)r->read_halves;
     if (r->halves >= 0) s->halves_again += (uint64_t)r->halves;
     s->unknown = s->unknown || (r->halves < 0 && !r->outcome);
     s->differing += other;
+}
+
+/* What the units cost on demand; below 0: a price is unknown. */
+static double dollars(const struct replay *p, uint64_t halves, uint64_t read_halves) {
+    double read = p->region->of[PRICE_READ], write = p->region->of[PRICE_WRITE];
+    if ((read < 0 && read_halves) || (write < 0 && halves > read_halves)) return -1;
+    return ((double)read_halves * read + (double)(halves - read_halves) * write) / 2;
 }
 
 /* ---- reports as text and JSON ---- */
@@ -76,12 +86,17 @@ static void print_text(const struct replay *p, const struct sums *all, const str
                (double)hist_quantile(p->latency, 0.5) / 1e6, (double)hist_quantile(p->latency, 0.99) / 1e6,
                (double)hist_quantile(p->latency, 0.999) / 1e6, (double)p->latency->max / 1e6);
     else printf("busiest second: %.1f read units, %.1f write units\n", p->peak_read, p->peak_write);
+    double was = p->region ? dollars(p, all->halves, all->read_halves) : -1;
+    double is = p->region ? dollars(p, all->halves_again, all->read_halves_again) : -1;
+    if (was >= 0 && is >= 0)
+        printf("on demand: %.6f US dollars as captured, %.6f now (%+.6f), in %s at the prices of %s\n", was, is,
+               is - was, p->region->name, p->prices.date);
     if (p->trace->dropped)
         printf("%" PRIu64 " requests are missing in the capture: what depends on them may differ\n", p->trace->dropped);
     if (p->trace->damage[0]) printf("damaged: %s\n", p->trace->damage);
 }
 
-static void put_json(struct buf *out, const struct sums *s) {
+static void put_json(struct buf *out, const struct replay *p, const struct sums *s) {
     json_count(out, "requests", s->requests);
     json_count(out, "refused", s->refused);
     json_count(out, "refused_again", s->refused_again);
@@ -92,6 +107,9 @@ static void put_json(struct buf *out, const struct sums *s) {
     json_name(out, "units_again");
     if (s->unknown) buf_put_str(out, "null");
     else charge_put_units(out, (double)s->halves_again / 2);
+    if (!p->region) return;
+    json_amount(out, "dollars", dollars(p, s->halves, s->read_halves));
+    json_amount(out, "dollars_again", dollars(p, s->halves_again, s->read_halves_again));
 }
 
 static void print_json(const struct replay *p, const struct sums *all, const struct sums *by_name) {
@@ -100,7 +118,11 @@ static void print_json(const struct replay *p, const struct sums *all, const str
     json_open(&out, NULL, '{');
     json_flag(&out, "ok", !all->differing);
     json_count(&out, "dropped", p->trace->dropped);
-    put_json(&out, all);
+    put_json(&out, p, all);
+    if (p->region) {
+        json_str(&out, "region", p->region->name);
+        json_str(&out, "prices_date", p->prices.date);
+    }
     if (p->latency) {
         buf_printf(&out, ",\"seconds\":%.6f", p->seconds);
         json_count(&out, "p50_ns", hist_quantile(p->latency, 0.5));
@@ -115,7 +137,7 @@ static void print_json(const struct replay *p, const struct sums *all, const str
         if (!by_name[i].requests) continue;
         json_open(&out, NULL, '{');
         json_str(&out, "statement", p->trace->names[i].text);
-        put_json(&out, &by_name[i]);
+        put_json(&out, p, &by_name[i]);
         buf_u8(&out, '}');
     }
     printf("%.*s]}\n", SLICE_FMT(buf_slice(&out)));
@@ -149,6 +171,7 @@ static int replay(struct replay *p, struct trace *t, struct err *e) {
 
 static int wrong(const struct replay_flags *f, struct err *e) {
     if (!f->file) return err_set(e, ERR_CONFIG, "--file is needed; see tally replay --help");
+    if (!f->price && f->prices) return err_set(e, ERR_CONFIG, "--prices is for --price");
     if (f->price && f->remote.server)
         return err_set(e, ERR_CONFIG, "--price needs no server; give one of --price and --server");
     if (!f->price && !f->remote.server)
@@ -185,6 +208,9 @@ int tally_replay(int argc, char **argv) {
         FLAG_TEXT("capacity-mode", "MODE", f.capacity_mode,
              "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is "
              "throttled, as by --limits enforce"),
+        FLAG_TEXT("prices", "FILE", f.prices,
+             "of --price: prices, in the form of share/tally/prices.csv (those of the program); --region says of which "
+             "Region (us-east-1)"),
         FLAG_ON("up-to-damage", f.up_to_damage,
              "of a capture that is damaged or cut off: what stands before the damage"),
         FLAG_ON("json", f.json, "the answer as JSON"),
@@ -195,8 +221,23 @@ int tally_replay(int argc, char **argv) {
     int rc = flags_read("replay", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (wrong(&f, &e)) return say_wrong(f.json, "replay", &e);
-    if (trace_open(&t, f.file, f.up_to_damage, &e)) return say_no(f.json, "replay", &e);
+    struct arena arena;
+    arena_init(&arena, 16 << 10, 16 << 20);
+    if (f.price && !prices_read(&arena, f.prices, &p.prices, &e)) {
+        const char *region = f.remote.region ? f.remote.region : "us-east-1";
+        p.region = prices_find(&p.prices, region);
+        if (!p.region)
+            (void)err_set(&e, ERR_CONFIG, "--region: %s has no prices of the Region '%s'", p.prices.path, region);
+    }
+    rc = e.set ? say_wrong(f.json, "replay", &e)
+         : trace_open(&t, f.file, f.up_to_damage, &e) ? say_no(f.json, "replay", &e)
+                                                      : EXIT_DONE;
+    if (rc) {
+        arena_fini(&arena);
+        return rc;
+    }
     rc = replay(&p, &t, &e);
+    arena_fini(&arena);
     free(p.results);
     free(p.latency);
     trace_close(&t);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/client/hist.h"
+#include "tools/tally/prices.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/trace.h"
@@ -9,7 +10,7 @@
 struct replay_flags {
     struct remote remote;
     struct pricing pricing; /* of --price */
-    const char *file, *speed, *capacity_mode;
+    const char *file, *speed, *capacity_mode, *prices;
     uint32_t connections;
     bool price, up_to_damage, json;
 };
@@ -19,6 +20,7 @@ struct replayed {
     bool throttled;
     uint32_t outcome; /* 0, or an error code */
     int64_t halves;   /* units x 2; -1: the server does not report charges */
+    int64_t read_halves; /* of these, read units x 2; priced */
 };
 
 struct replay {
@@ -29,6 +31,9 @@ struct replay {
     struct hist *latency;     /* NULL with --price */
     uint64_t differing;       /* requests whose outcome or charge differs from the capture */
     double peak_read, peak_write; /* units in the busiest second; priced */
+    /* with --price: where the money is that of, and its prices */
+    struct prices prices;
+    const struct price_region *region;
 };
 
 /* Does a replay leave this request out? It skips PREPARE, because it prepares what it needs itself;

@@ -48,6 +48,7 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
     if (x->read > x->p->peak_read) x->p->peak_read = x->read;
     if (x->write > x->p->peak_write) x->p->peak_write = x->write;
     out->halves += (int64_t)(a.charge.total * 2);
+    out->read_halves += (int64_t)(a.charge.read_units * 2);
     *rows += a.rows_returned;
     return 0;
 }
@@ -81,7 +82,7 @@ static int price(struct pricer *x, size_t i, struct err *e) {
             call.paging_state = buf_slice(&x->paging);
         }
     }
-    if (x->p->results[i].outcome) x->p->results[i].halves = 0;
+    if (x->p->results[i].outcome) x->p->results[i].halves = x->p->results[i].read_halves = 0;
     return ddl ? set_modes(x, e) : 0;
 }
 

@@ -143,12 +143,13 @@ static int take_json_table(struct yaml *y, const yaml_node_t *map, struct nodeto
         for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
             if (strcmp(yaml_scalar(key), figures[i].key)) continue;
             const char *text = yaml_scalar(value);
-            bool none = !figures[i].bit && text && (!strcmp(text, "NaN") || !strcmp(text, "null"));
             struct err ignored = {0};
             struct lines l = {.path = "", .e = &ignored};
+            double d;
             /* with -H the sizes have units */
-            if (!none && (!text || number_of(&l, text, figure_of(f, i)) || (figures[i].bit && *figure_of(f, i) < 0)))
-                return yaml_wrong(y, value, "a number is expected: '%s'", figures[i].key);
+            bool number = text && !number_of(&l, text, &d) && !isnan(d) && (d >= 0 || !figures[i].bit);
+            if (!number && figures[i].bit) return yaml_wrong(y, value, "a number is expected: '%s'", figures[i].key);
+            if (number) *figure_of(f, i) = d;
             seen |= figures[i].bit;
         }
     for (size_t i = 0; !rc && i < ARRAY_LEN(figures); i++)
@@ -183,8 +184,10 @@ static int take_json(struct yaml *y, const yaml_node_t *root, void *to) {
 
 /* ---- tablestats as text ---- */
 
-static int begin_capture(struct nodetool *n, struct err *e) {
-    return ++n->captures <= NODES_MAX ? 0 : err_set(e, ERR_CONFIG, "tablestats of more than %d nodes", NODES_MAX);
+static int begin_capture(struct nodetool *n, uint32_t line, struct err *e) {
+    n->captures++;
+    if (n->captures <= NODES_MAX) return 0;
+    return err_set(e, ERR_CONFIG, "%s:%u: there are more than %d nodes", n->path, line, NODES_MAX);
 }
 
 int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) {
@@ -194,7 +197,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
     struct yaml y = {.arena = n->arena, .path = path, .e = e};
     n->path = path;
     if (memmem(text.p, text.n, "local_read_count", 16)) {
-        if (begin_capture(n, e) || yaml_read(&y, text, take_json, n)) return -1;
+        if (begin_capture(n, 1, e) || yaml_read(&y, text, take_json, n)) return -1;
         return n->tables ? 0 : err_set(e, ERR_CONFIG, "%s:1: there is no table in it", path);
     }
     unsigned seen = 0;
@@ -205,7 +208,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
         if (!table) table = text_behind(l.line, "Table (index)");
         if (!l.line[strspn(l.line, "-")]) continue;
         /* some releases do not print the number of tables first */
-        if ((counts_tables || (of_keyspace && !begun)) && begin_capture(n, e)) return -1;
+        if ((counts_tables || (of_keyspace && !begun)) && begin_capture(n, l.number, e)) return -1;
         begun = begun || counts_tables || of_keyspace;
         if (counts_tables) continue;
         if ((of_keyspace || table) && end_table(&l, t, seen)) return -1;
