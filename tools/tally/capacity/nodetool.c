@@ -414,7 +414,7 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
     if (replicas && sum.bytes > 0) {
         w->cassandra_bytes = sum.bytes * x->scale / replicas;
         if (workload_note(x->w, x->e,
-                          "%s.%s: its storage is %.2f GiB: the live bytes of the nodes by their compression ratios, "
+                          "%s.%s: its storage is %.3g GiB: the live bytes of the nodes by their compression ratios, "
                           "times %.3g for the nodes that were not captured, by %u replicas",
                           n->keyspace, n->name, w->cassandra_bytes / 0x1p30, x->scale, replicas))
             return -1;
