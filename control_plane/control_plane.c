@@ -131,6 +131,7 @@ static int run_statement(struct call *c) {
     struct cql_execution x = {
         .db = c->o->db,
         .role = c->role,
+        .client_address = c->client,
         .arena = c->arena,
         .request = {.kind = REQUEST_QUERY,
                     .tree = c->statement,
@@ -275,7 +276,9 @@ static void respond(struct control_plane *p, const struct http_request *q, const
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
     int rc;
+    const struct ip_address client = http_client(q);
     c.operation = asked.operation;
+    ip_address_print(&client, c.client);
     c.region = signature_region(q, p->o.region, &arena);
     out->type = asked.protocol == PROTOCOL_QUERY  ? "text/xml"
                 : asked.protocol == PROTOCOL_CBOR ? "application/cbor"

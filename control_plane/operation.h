@@ -2,6 +2,7 @@
 #pragma once
 
 #include "access/access.h"
+#include "base/ip_address.h"
 #include "control_plane/document.h"
 #include "control_plane/options.h"
 
@@ -18,6 +19,7 @@ struct call {
     struct arena *arena;
     const char *region;          /* in the names of resources; see signature_region */
     const char *role;            /* the signer's role; NULL: the server asks for no signatures */
+    char client[IP_ADDRESS_TEXT]; /* its numeric address */
     const struct schema *schema; /* a snapshot, taken when the operation began */
     const struct doc *in;        /* the request; it has the operation's shape */
     struct doc_maker make;

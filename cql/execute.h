@@ -15,6 +15,7 @@ struct cql_execution {
     struct cql_request request;
     struct cql_session *session; /* NULL: a session of the server's own, outside all limits, with the role */
     const char *role;            /* without a session; NULL: the server has no roles */
+    const char *client_address;  /* without a session; numeric; NULL: the server itself sends the request */
     struct arena *arena;         /* holds the results */
     struct row_sink *sink;       /* NULL: rows are dropped */
     bool prices;                 /* a write is planned and charged; nothing is admitted or written */

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from aws_api import Api
 from ports import free_port
 from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually
 
@@ -149,6 +150,13 @@ def test_the_log_names_who_changed_the_schema(new_server, tmp_path):
     assert lines == [f"{change} accepted: role anonymous, from 127.0.0.1" for change in
                      ("CREATE KEYSPACE k", "CREATE TABLE k.t", "ALTER TABLE k.t", "DROP TABLE k.t")]
     s.stop()
+
+
+def test_the_log_names_the_client_of_the_api_that_changed_the_schema(tmp_path):
+    log = tmp_path / "tally.log"
+    with Api(tmp_path, "--log-file", str(log), "--ddl-delay", "none") as api:
+        api.client().create_keyspace(keyspaceName="k")
+    assert re.findall(r" INFO  (.* accepted: .*)", log.read_text()) == ["CREATE KEYSPACE k accepted: role none, from 127.0.0.1"]
 
 
 def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path):
