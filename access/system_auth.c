@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "access/password.h"
 #include "system_schema/system_tables/row_out.h"
 
 static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
@@ -57,6 +58,55 @@ static int each_role(struct row_out *ro, int table) {
     return rc;
 }
 
+/* ---- UPDATE roles ---- */
+
+/* Puts the given values into the role, as a row of system_auth.roles in Cassandra takes them. */
+static int take_values(const struct schema_table *t, const struct virtual_change *change, struct arena *a,
+                       struct role *role, struct err *e) {
+    struct value login = virtual_given(change, t, "can_login"), superuser = virtual_given(change, t, "is_superuser"),
+                 hash = virtual_given(change, t, "salted_hash");
+    if (!value_is_unset(virtual_given(change, t, "member_of")))
+        return err_invalid(e, "member_of of system_auth.roles cannot be written; use GRANT and REVOKE");
+    if (!value_is_unset(login)) role->login = login.n == 1 && *login.p;
+    if (!value_is_unset(superuser)) role->superuser = superuser.n == 1 && *superuser.p;
+    if (value_is_unset(hash)) return 0;
+    const char *text = value_is_null(hash) ? "" : (const char *)arena_dup(a, value_slice(hash)).p;
+    if (!text) return err_nomem(e);
+    enum password_form form = hash.n <= 0                             ? PASSWORD_IS_HASH
+                              : strlen(text) != value_slice(hash).n ? PASSWORD_IS_NO_HASH
+                                                                      : password_form(text);
+    if (form == PASSWORD_IS_TOO_SLOW)
+        return err_invalid(e, "The cost of a hashed password may be at most %d", PASSWORD_COST_MAX);
+    if (form != PASSWORD_IS_HASH) return err_invalid(e, "Invalid hashed password value. Please use jBcrypt.");
+    role->hash = text;
+    return 0;
+}
+
+static int write_roles(const struct virtual_context *ctx, const struct schema_table *t,
+                       const struct virtual_change *change) {
+    struct access_control *access = ((const struct system_auth *)t->virt->owner)->access;
+    struct role given = {0};
+    int rc = ACCESS_AGAIN;
+    if (!access) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
+    if (change->kind == VIRTUAL_DELETE)
+        return err_invalid(ctx->err, "Rows of system_auth.roles cannot be deleted; use DROP ROLE");
+    const char *name = (const char *)arena_dup(ctx->arena, value_slice(change->values[0])).p;
+    if (!name) return err_nomem(ctx->err);
+    if (take_values(t, change, ctx->arena, &given, ctx->err)) return -1; /* bcrypt is slow, so before the lock */
+    while (rc == ACCESS_AGAIN) {
+        const struct role_set *roles = access_begin(access);
+        const struct role *now = strlen(name) == value_slice(change->values[0]).n ? role_find(roles, name) : NULL;
+        struct role next = now ? *now : given;
+        if (!value_is_unset(virtual_given(change, t, "can_login"))) next.login = given.login;
+        if (!value_is_unset(virtual_given(change, t, "is_superuser"))) next.superuser = given.superuser;
+        if (given.hash) next.hash = given.hash;
+        if (!now) rc = err_invalid(ctx->err, "Role %s doesn't exist; use CREATE ROLE", name);
+        else rc = access_put(access, &next, ctx->err) ? 0 : -1;
+        rc = access_end(access, rc, ctx->err);
+    }
+    return rc;
+}
+
 #define AUTH_TABLE(name, ...) \
     static int yield_auth_##name(struct row_out *ro) { return each_role(ro, AUTH_TABLE_##name); }
 #include "access/system_auth.def"
@@ -71,4 +121,5 @@ void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_
                                                         .virt = {.owner = a, .yield = yield_auth_##name_}};
 #include "access/system_auth.def"
 #undef AUTH_TABLE
+    if (a->cassandra_mode) tables[AUTH_TABLE_roles].virt.write = write_roles;
 }

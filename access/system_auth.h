@@ -1,5 +1,6 @@
-/* The keyspace system_auth as in Cassandra: read-only tables of the roles. Registered with the
- * catalogue (system_schema/system_tables/virtual.h). */
+/* The keyspace system_auth as in Cassandra: tables of the roles. Registered with the catalogue
+ * (system_schema/system_tables/virtual.h). In cassandra mode superusers may write can_login, is_superuser
+ * and salted_hash of existing roles (cql/permit.c refuses other roles); all else is read-only. */
 #pragma once
 
 #include "access/access.h"
@@ -9,6 +10,7 @@
  * logins, and the tables are empty. */
 struct system_auth {
     struct access_control *access;
+    bool cassandra_mode;
 };
 
 enum system_auth_table {

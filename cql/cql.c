@@ -30,6 +30,7 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
         const struct op_cost rules = {.size_model = o->size_model, .timestamp_size = o->timestamp_size};
         db->options = *o;
         db->each_prepared = prepared_each;
+        db->unlist_prepared = prepared_unlist;
         db->prepared = prepared_cache_new(o->prepared_bytes);
         if (db->prepared) db->sizes = table_sizes_new(o->eng, &rules, e);
         if (db->sizes && o->max_row_bytes) db->row_bound = row_bound_new(o->max_row_bytes, e);

@@ -51,8 +51,10 @@ static struct permit_need need_of(const struct cql_statement *s) {
     if (category == STMT_IS_DML && ((const struct modify_plan *)s->plan)->conditional)
         need.permissions |= 1u << MAY_SELECT;
     /* Writes to system_control change what the server does: its clock, its faults, its roles (by the
-     * states that it restores). */
-    need.superuser = category != STMT_IS_QUERY && need.on.keyspace && !strcmp(need.on.keyspace, "system_control");
+     * states that it restores). Those to system_auth change roles. */
+    need.superuser = category != STMT_IS_QUERY && need.on.keyspace &&
+                     (!strcmp(need.on.keyspace, "system_control") ||
+                      (category == STMT_IS_DML && !strcmp(need.on.keyspace, "system_auth")));
     return need;
 }
 

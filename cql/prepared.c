@@ -22,6 +22,7 @@ struct cql_prepared {
     atomic_bool used; /* since the cache last looked for room */
     atomic_uint_fast64_t checked; /* generation of the schema in which it was last found to hold */
     bool cached;
+    bool unlisted; /* under the lock: a client deleted its row of system.prepared_statements */
     struct arena arena;
     struct slice query, shown; /* with a 0 behind them; the same unless there is a password */
     const char *keyspace;
@@ -167,6 +168,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     look_renewed(c, p);
     atomic_fetch_add(&p->refs, 1);
     p->cached = true;
+    p->unlisted = old && old->unlisted;
     atomic_store(&p->next, atomic_load(head));
     atomic_store(head, p);
     list_append(c, p);
@@ -193,7 +195,7 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
     for (size_t i = after ? bucket_of(after) : 0; i < BUCKETS && rc == 0;) {
         const struct cql_prepared *next = NULL; /* of the bucket: with the least id behind after */
         for (const struct cql_prepared *p = atomic_load(&c->buckets[i]); p; p = atomic_load(&p->next)) {
-            if (after && memcmp(p->info.id, after, 16) <= 0) continue;
+            if (p->unlisted || (after && memcmp(p->info.id, after, 16) <= 0)) continue;
             if (!next || memcmp(p->info.id, next->info.id, 16) < 0) next = p;
         }
         if (!next) {
@@ -206,6 +208,14 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
     }
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+void prepared_unlist(void *from, const struct slice *id) {
+    struct prepared_cache *c = from;
+    pthread_mutex_lock(&c->lock);
+    for (struct cql_prepared *p = c->oldest; p; p = p->newer)
+        if (!id || slice_eq(*id, slice_of(p->info.id, 16))) p->unlisted = true;
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- compiling ---- */

@@ -35,6 +35,10 @@ void prepared_on_change(void *arg, const struct schema_change *change);
  * from: the cache. For system.prepared_statements (system_schema/system_tables/virtual.h). */
 int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
+/* Leaves the statement with this id, or (NULL) every cached statement, out of prepared_each until the cache
+ * evicts it. It can still be executed, and as in Cassandra preparing it again does not list it. */
+void prepared_unlist(void *from, const struct slice *id);
+
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 /* Its text, with a 0 behind it: to be compiled, and (cql_shown) to be kept and shown. */
 struct slice prepared_query(const struct cql_prepared *p);

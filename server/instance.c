@@ -139,6 +139,7 @@ static int open_ledger(struct instance *in, struct err *e) {
     in->control_capture = (struct control_capture){.recorder = in->capture, .data_dir = in->settings.data_dir};
     in->tables[METERING_TABLES] = control_capture_table(&in->control_capture);
     in->tables[METERING_TABLES + 1] = control_faults_table(in->faults);
+    in->auth.cassandra_mode = in->settings.mode == MODE_CASSANDRA;
     system_auth_tables(&in->auth, in->tables + METERING_TABLES + CONTROL_TABLES);
     in->views = (struct system_views){.ledger = in->ledger, .config = in->settings.config};
     system_views_tables(&in->views, in->tables + METERING_TABLES + CONTROL_TABLES + AUTH_TABLES);
@@ -177,6 +178,7 @@ static int open_database(struct instance *in, struct err *e) {
                                  .ddl_delay = s->ddl_delay,
                                  .ddl_rules = s->ddl_rules,
                                  .control = s->control,
+                                 .lists_own = s->lists_own,
                                  .recovery_window_s = s->pitr_window,
                                  .node = s->node,
                                  .membership = in->membership,

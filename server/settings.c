@@ -72,6 +72,7 @@ static const struct choice {
      {{"off", GUIDANCE_OFF}, {"warn", GUIDANCE_WARN}, {"enforce", GUIDANCE_ENFORCE}}},
     {CONFIG_AUTO_SCALING, FIELD(limits.scales), {{"off", false}, {"simulate", true}}},
     {CONFIG_CONTROL, FIELD(control), {{"off", false}, {"on", true}}},
+    {CONFIG_OWN_KEYSPACES, FIELD(lists_own), {{"unlisted", false}, {"listed", true}}},
     {CONFIG_AUDIT_FULL, FIELD(audit_full), {{"wait", NP_AUDIT_WAIT}, {"drop", NP_AUDIT_DROP}}},
     {CONFIG_CAPTURE_FULL, FIELD(capture_wish.rotates), {{"stop", false}, {"rotate", true}}},
     {CONFIG_CAPTURE_VALUES, FIELD(capture_wish.hashed), {{"plain", false}, {"hashed", true}}},

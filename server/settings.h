@@ -40,7 +40,7 @@ struct settings { /* texts belong to the config */
     enum write_size write_size;
     uint32_t timestamp_size;
     const char *ddl_delay, *ddl_rules; /* parsed by the catalogue, too */
-    bool control;
+    bool control, lists_own;
     const char *capture; /* file; empty: none */
     struct capture_wish capture_wish;
     struct limiter_options limits;

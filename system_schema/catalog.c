@@ -32,6 +32,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->objects.clock = o->clock;
     c->objects.mode = o->mode;
     c->objects.has_control = o->control;
+    c->objects.lists_own = o->lists_own;
     const char *delay = o->ddl_delay ? arena_strdup(&c->arena, o->ddl_delay) : NULL,
                *rules = o->ddl_rules ? arena_strdup(&c->arena, o->ddl_rules) : NULL;
     if (recovery_init(&c->recovery, &c->objects, o->recovery_window_s, e) ||

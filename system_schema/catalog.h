@@ -30,6 +30,7 @@ struct catalog_options {
     const char *ddl_rules; /* ddl_rule.h; NULL: none */
     int64_t recovery_window_s; /* how far back tables can be restored; 0: 35 days */
     bool control;          /* the keyspace system_control exists */
+    bool lists_own;        /* lists of the schema name Tally's own keyspaces in cassandra mode, too */
     struct node_info node;
     struct membership *membership; /* of the servers that share the store; NULL: there is one server */
     struct catalog_quota quota;

@@ -15,7 +15,8 @@ const struct cql_admission *cql_admission_of(const struct cql_run *r) {
 
 struct virtual_context db_virtual_context(struct cql_run *r) {
     struct virtual_context ctx = {.schema = r->schema, .arena = r->arena,
-                                  .each_prepared = r->db->each_prepared, .prepared = r->db->prepared, .err = r->err,
+                                  .each_prepared = r->db->each_prepared,
+                                  .unlist_prepared = r->db->unlist_prepared, .prepared = r->db->prepared, .err = r->err,
                                   .patience = {.ask = go_on, .arg = r}};
     if (r->session) {
         ctx.local_address = r->session->local_address;

@@ -17,6 +17,7 @@ struct cql_db {
     _Atomic int64_t last_now_us; /* the time of the last now(); the next one is later */
     /* Lists them for system.prepared_statements (system_schema/system_tables/virtual.h). */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
+    void (*unlist_prepared)(void *prepared, const struct slice *id); /* NULL: all */
 };
 
 /* The context for the functions of system tables, for one request. */

@@ -155,9 +155,9 @@ static int emit_names(struct answer *a) {
     for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
         const struct schema_space *space = a->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        if (!schema_status_is_listed(ks->status)) continue;
-        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
+        if (!schema_status_is_listed(ks->status) || (ks->unlisted && !(a->d->keyspace && wanted))) continue;
+        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
         if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
         if (kind != DESCRIBE_TYPES || !wanted) continue;
         const struct schema_type **sorted = ARENA_ARRAY(a->r->arena, space->n_types + 1, const struct schema_type *);
@@ -232,7 +232,7 @@ static int emit_answer(struct answer *a) {
     case DESCRIBE_SCHEMA:
         for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
             ks = a->schema->spaces[i]->keyspace;
-            if (!schema_status_is_listed(ks->status) || (ks->is_system && !d->full)) continue;
+            if (!schema_status_is_listed(ks->status) || ks->unlisted || (ks->is_system && !d->full)) continue;
             if (emit_keyspace(a, ks, false)) return -1;
         }
         return 0;

@@ -106,6 +106,7 @@ struct objects {
     struct clock *clock;
     enum tally_mode mode;
     bool has_control;     /* the keyspace system_control exists */
+    bool lists_own;       /* lists name Tally's own keyspaces in cassandra mode, too */
     const char *region;   /* this server's */
     pthread_mutex_t lock;
     pthread_cond_t moved; /* a status moved, something became due, or a thread is to end */

@@ -95,6 +95,7 @@ struct schema_keyspace {
     const char *name;
     bool durable_writes;
     bool is_system;
+    bool unlisted; /* one of Tally's own in cassandra mode: lists leave it out, its name finds it */
     enum schema_status status;
     uint32_t n_replication; /* 'class' first, the fully qualified name */
     const struct schema_option *replication; /* plain texts, not CQL literals */

@@ -24,7 +24,8 @@ int each_space(struct row_out *ro,
         const struct schema_space *space = ro->ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
         bool passed = ro->table->virt->ordered && row_out_passed(ro, ks->name);
-        if (!is_shown(ks) || !row_out_wants(ro, 0, ks->name) || passed) continue;
+        bool unlisted = ks->unlisted && !ro->ctx->key && !ro->table->keyspace->unlisted;
+        if (!is_shown(ks) || unlisted || !row_out_wants(ro, 0, ks->name) || passed) continue;
         if (fn(ro, space)) return -1;
     }
     return 0;

@@ -45,8 +45,8 @@ YIELDS(none) {
     return 0;
 }
 
-/* Refuses INSERT and UPDATE. The rows show the server's present state, so a deletion has no
- * effect, as if the rows came back at once. */
+/* Refuses INSERT and UPDATE. The rows of system.peers show the server's present state, so a deletion has
+ * no effect, as if the rows came back at once. */
 static int refuse_values(const struct virtual_context *ctx, const struct schema_table *t,
                          const struct virtual_change *change) {
     if (change->kind != VIRTUAL_INSERT && change->kind != VIRTUAL_UPDATE) return 0;
@@ -54,7 +54,12 @@ static int refuse_values(const struct virtual_context *ctx, const struct schema_
 }
 
 WRITES(peers) { return refuse_values(ctx, table, change); }
-WRITES(prepared_statements) { return refuse_values(ctx, table, change); }
+WRITES(prepared_statements) {
+    if (refuse_values(ctx, table, change)) return -1;
+    const struct slice id = change->kind == VIRTUAL_TRUNCATE ? slice_of(NULL, 0) : value_slice(change->values[0]);
+    if (ctx->unlist_prepared) ctx->unlist_prepared(ctx->prepared, change->kind == VIRTUAL_TRUNCATE ? NULL : &id);
+    return 0;
+}
 
 static uint32_t count_columns(const char *spec) {
     uint32_t n = 1;
@@ -134,7 +139,9 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
 /* Keyspaces replicates its system keyspaces as any other. In cassandra mode those of the node itself have
  * LocalStrategy. */
 static struct space *make_keyspace(struct arena *a, const struct system_table *all, size_t n_all, const char *name,
-                                   int release, struct err *e) {
+                                   int release, bool lists_own, struct err *e) {
+    bool own = strcmp(name, "system_metering") == 0 || strcmp(name, "system_schema_mcs") == 0 ||
+               strcmp(name, "system_control") == 0;
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
     struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
     if (!ks || !replication) return err_null(err_nomem(e));
@@ -146,6 +153,7 @@ static struct space *make_keyspace(struct arena *a, const struct system_table *a
                                                                                         : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
+    ks->unlisted = own && !lists_own && !(release & KEYSPACES);
     ks->n_replication = local ? 1 : 2;
     ks->replication = replication;
     struct space *space = space_new(0, ks, NULL, e);
@@ -207,7 +215,7 @@ int system_tables_build(struct system_tables *s, uint32_t n_more, const struct v
         for (uint32_t j = 0; j < o->n_system && !seen; j++)
             seen = strcmp(o->system[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
-        struct space *space = make_keyspace(a, all, n, all[i].keyspace, release, e);
+        struct space *space = make_keyspace(a, all, n, all[i].keyspace, release, o->lists_own, e);
         if (!space) return -1;
         o->system[o->n_system++] = space;
     }

@@ -48,7 +48,8 @@ static inline struct system_tables *context_of(const struct schema_table *table)
 /* ---- shared by the tables that show the schema ---- */
 
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
-/* Calls fn for each keyspace that is shown and that the statement may want, by name. */
+/* Calls fn for each keyspace that is shown and that the statement may want, by name. Unlisted keyspaces are for
+ * statements that name them, and for tables of unlisted keyspaces. */
 int each_space(struct row_out *ro, bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn);
 #define YIELD_SPACES(name, is_shown, fn) \
     YIELDS(name) { return each_space(ro, is_shown, fn); }

@@ -6,18 +6,42 @@ static bool is_hidden(const struct row_out *ro, const struct trace_session *s) {
     return ro->ctx->traces_of && (!s->role || strcmp(s->role, ro->ctx->traces_of) != 0);
 }
 
+static const struct trace_row *written_row(const struct trace_session *s, const uint8_t *event) {
+    const struct trace_row *row = s->written;
+    while (row && !trace_row_is(row, event)) row = row->next;
+    return row;
+}
+
+/* Puts what clients have written over the values of the trace. False: neither is left. */
+static bool put_written(struct row_out *ro, const struct trace_row *row, bool traced) {
+    bool exists = traced || (row && row->inserted);
+    for (uint32_t i = ro->table->n_partition_key + ro->table->n_clustering; row && i < ro->table->n_columns; i++) {
+        struct value v = row->values[i];
+        if (value_is_unset(v)) continue;
+        exists = exists || !value_is_null(v);
+        if (v.n > 0 && !(v.p = arena_dup(ro->ctx->arena, value_slice(v)).p)) ro->failed = true;
+        ro->values[i] = v;
+    }
+    return exists;
+}
+
 static int emit_session(void *arg, const struct trace_session *s) {
     struct row_out *ro = arg;
+    const struct trace_row *written = written_row(s, NULL);
+    bool traced = s->traced && !(written && written->deleted);
     if (is_hidden(ro, s)) return 0;
+    if (traced) {
+        if (s->client.p) row_bytes_copy(ro, "client", s->client.p, s->client.n);
+        row_text_copy(ro, "command", s->command);
+        row_inet(ro, "coordinator", ro->ctx->local_address);
+        row_int(ro, "coordinator_port", ro->ctx->local_port);
+        row_int(ro, "duration", (int32_t)s->duration_us);
+        row_map(ro, "parameters", s->n_parameters, s->parameters);
+        row_text_copy(ro, "request", s->request);
+        row_long(ro, "started_at", s->started_us / 1000);
+    }
+    if (!put_written(ro, written, traced)) return 0;
     row_bytes_copy(ro, "session_id", s->id, 16);
-    if (s->client.p) row_bytes_copy(ro, "client", s->client.p, s->client.n);
-    row_text_copy(ro, "command", s->command);
-    row_inet(ro, "coordinator", ro->ctx->local_address);
-    row_int(ro, "coordinator_port", ro->ctx->local_port);
-    row_int(ro, "duration", (int32_t)s->duration_us);
-    row_map(ro, "parameters", s->n_parameters, s->parameters);
-    row_text_copy(ro, "request", s->request);
-    row_long(ro, "started_at", s->started_us / 1000);
     return row_out_emit(ro);
 }
 
@@ -32,19 +56,38 @@ static void event_id(const struct trace_session *s, uint32_t sequence, uint8_t i
     store_u16(id + 14, (uint16_t)sequence);
 }
 
+static int emit_event(struct row_out *ro, const struct trace_session *s, const uint8_t id[16],
+                      const struct trace_event *event, const struct trace_row *written) {
+    if (event) {
+        row_text_copy(ro, "activity", event->activity);
+        row_inet(ro, "source", ro->ctx->local_address);
+        row_int(ro, "source_elapsed", (int32_t)event->at_us);
+        row_int(ro, "source_port", ro->ctx->local_port);
+        row_text_copy(ro, "thread", event->thread);
+    }
+    if (!put_written(ro, written, event != NULL)) return 0;
+    row_bytes_copy(ro, "session_id", s->id, 16);
+    row_bytes_copy(ro, "event_id", id, 16);
+    return row_out_emit(ro);
+}
+
+/* The events of the trace, then the rows that clients have written beside them. */
 static int emit_events(void *arg, const struct trace_session *s) {
     struct row_out *ro = arg;
-    for (uint32_t i = 0; i < s->n_events && !is_hidden(ro, s); i++) {
-        uint8_t id[16];
+    uint8_t id[16];
+    if (is_hidden(ro, s)) return 0;
+    for (uint32_t i = 0; i < s->n_events; i++) {
         event_id(s, i, id);
-        row_bytes_copy(ro, "session_id", s->id, 16);
-        row_bytes_copy(ro, "event_id", id, 16);
-        row_text_copy(ro, "activity", s->events[i].activity);
-        row_inet(ro, "source", ro->ctx->local_address);
-        row_int(ro, "source_elapsed", (int32_t)s->events[i].at_us);
-        row_int(ro, "source_port", ro->ctx->local_port);
-        row_text_copy(ro, "thread", s->events[i].thread);
-        if (row_out_emit(ro)) return -1;
+        const struct trace_row *written = written_row(s, id);
+        if (!(written && written->deleted) && emit_event(ro, s, id, &s->events[i], written)) return -1;
+    }
+    for (const struct trace_row *row = s->written; row; row = row->next) {
+        bool emitted = !row->of_event;
+        for (uint32_t i = 0; i < s->n_events && !emitted && !row->deleted; i++) {
+            event_id(s, i, id);
+            emitted = trace_row_is(row, id);
+        }
+        if (!emitted && emit_event(ro, s, row->event, NULL, row)) return -1;
     }
     return 0;
 }
@@ -59,19 +102,32 @@ YIELDS(trace_events) {
     return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ro->ctx->key, emit_events, ro);
 }
 
-/* Refuses writes except deletion: only requests write traces, but as in Cassandra a role with
- * MODIFY may delete them. */
-static int erase(const struct virtual_context *ctx, const struct schema_table *table,
-                 const struct virtual_change *change, bool events) {
+/* In cassandra mode a role with MODIFY may write any row, and delete rows and columns. In keyspaces mode only
+ * requests write traces, and such a role may delete them. */
+static int write_traces(const struct virtual_context *ctx, const struct schema_table *table,
+                        const struct virtual_change *change, bool events) {
+    const struct system_tables *s = context_of(table);
     bool row = change->kind == VIRTUAL_DELETE, whole = change->kind == VIRTUAL_DELETE_PARTITION;
-    if (row && events)
+    if (change->kind == VIRTUAL_TRUNCATE) {
+        trace_store_clear(s->traces, events);
+        return 0;
+    }
+    const struct slice session = value_slice(change->values[0]);
+    if (whole || (row && !events)) {
+        trace_store_delete(s->traces, session, events);
+        return 0;
+    }
+    if (s->objects->mode == MODE_KEYSPACES && row)
         return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
                            table->name);
-    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(context_of(table)->traces, events);
-    else if (row || whole) trace_store_delete(context_of(table)->traces, value_slice(change->values[0]), events);
-    else return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
-    return 0;
+    if (s->objects->mode == MODE_KEYSPACES)
+        return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
+    const struct slice event = events ? value_slice(change->values[1]) : session;
+    if (session.n != 16 || event.n != 16) return err_invalid(ctx->err, "Key may not be empty");
+    return trace_store_write(s->traces, clock_wall_us(s->objects->clock), ctx->traces_of, session,
+                             events ? &event : NULL, row ? NULL : change->values, table->n_columns,
+                             change->kind == VIRTUAL_INSERT, ctx->err);
 }
 
-WRITES(trace_sessions) { return erase(ctx, table, change, false); }
-WRITES(trace_events) { return erase(ctx, table, change, true); }
+WRITES(trace_sessions) { return write_traces(ctx, table, change, false); }
+WRITES(trace_events) { return write_traces(ctx, table, change, true); }

@@ -1,4 +1,5 @@
 /* A ring of copies. A reader sees a session completely or not at all. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ struct kept {
     uint64_t number; /* from 1; 0: the session takes no more events */
     struct trace_session session;
     struct trace_event *events; /* the session's events; NULL: deleted */
+    struct trace_row *written;
     struct arena arena;
 };
 
@@ -21,8 +23,23 @@ struct trace_store {
     struct kept *ring[MAX_SESSIONS];
 };
 
+/* Frees the rows that clients wrote into events, or (all) into the session, too. */
+static void drop_written(struct kept *k, bool all) {
+    for (struct trace_row **at = &k->written; *at;) {
+        struct trace_row *row = *at;
+        if (!all && !row->of_event) {
+            at = &row->next;
+            continue;
+        }
+        *at = row->next;
+        free(row);
+    }
+    k->session.written = k->written;
+}
+
 static void kept_free(struct kept *k) {
     if (!k) return;
+    drop_written(k, true);
     arena_fini(&k->arena);
     free(k);
 }
@@ -54,6 +71,8 @@ uint64_t trace_store_add(struct trace_store *store, const struct trace_session *
     arena_init(a, 2048, MAX_SESSION_BYTES);
     /* Parts that do not fit are left out: traces may be incomplete. */
     k->session = *t;
+    k->session.traced = true;
+    k->session.written = NULL;
     k->session.role = t->role ? arena_strdup(a, t->role) : NULL;
     k->session.command = copy_text(a, t->command);
     k->session.request = copy_text(a, t->request);
@@ -102,10 +121,79 @@ static void erase(struct kept **slot, bool events) {
     if (k && events) {
         k->session.n_events = 0;
         k->events = NULL;
+        drop_written(k, false);
     } else if (k) {
         *slot = NULL;
         kept_free(k);
     }
+}
+
+/* The written row of the session, made anew from the stored one (old, or NULL) and the values. */
+static struct trace_row *row_with(const struct trace_row *old, const struct slice *event, const struct value *values,
+                                  uint32_t n, bool insert) {
+    struct value all[TRACE_COLUMNS];
+    size_t bytes = sizeof(struct trace_row);
+    for (uint32_t i = 0; i < TRACE_COLUMNS; i++) {
+        bool given = values && i < n && !value_is_unset(values[i]);
+        all[i] = given ? values[i] : old && values ? old->values[i] : (struct value){.n = VALUE_UNSET};
+        bytes += value_slice(all[i]).n;
+    }
+    struct trace_row *row = calloc(1, bytes);
+    if (!row) return NULL;
+    *row = (struct trace_row){.of_event = event != NULL, .bytes = bytes, .deleted = !values || (old && old->deleted),
+                              .inserted = values && (insert || (old && old->inserted))};
+    if (event) memcpy(row->event, event->p, 16);
+    uint8_t *to = (uint8_t *)(row + 1);
+    for (uint32_t i = 0; i < TRACE_COLUMNS; i++) {
+        row->values[i] = all[i];
+        if (all[i].n <= 0) continue;
+        row->values[i].p = memcpy(to, all[i].p, (size_t)all[i].n);
+        to += all[i].n;
+    }
+    return row;
+}
+
+int trace_store_write(struct trace_store *t, int64_t now_us, const char *role, struct slice session,
+                      const struct slice *event, const struct value *values, uint32_t n, bool insert, struct err *e) {
+    assert(n <= TRACE_COLUMNS && session.n == 16);
+    if (!t) return 0;
+    int rc = 0;
+    pthread_mutex_lock(&t->lock);
+    struct kept *k = NULL;
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (has_id(t->ring[i], session) && now_us - t->ring[i]->session.started_us <= kept_us) k = t->ring[i];
+    if (!k && values && (k = calloc(1, sizeof *k))) { /* a deletion of nothing stores nothing */
+        arena_init(&k->arena, 256, MAX_SESSION_BYTES);
+        memcpy(k->session.id, session.p, 16);
+        k->session.started_us = now_us;
+        k->session.role = role ? arena_strdup(&k->arena, role) : NULL;
+        struct kept **slot = &t->ring[t->added++ % MAX_SESSIONS];
+        kept_free(*slot);
+        *slot = k;
+    } else if (!k && values) {
+        rc = err_nomem(e);
+    }
+    if (k) {
+        struct trace_row **at = &k->written;
+        while (*at && !trace_row_is(*at, event ? event->p : NULL)) at = &(*at)->next;
+        struct trace_row *old = *at, *row = row_with(old, event, values, n, insert);
+        size_t bytes = row ? row->bytes : 0;
+        for (const struct trace_row *x = k->written; x; x = x->next) bytes += x == old ? 0 : x->bytes;
+        if (!row) rc = err_nomem(e);
+        else if (bytes > MAX_SESSION_BYTES)
+            rc = err_invalid(e, "A session of system_traces may hold at most %d bytes that clients wrote",
+                             MAX_SESSION_BYTES);
+        if (rc) {
+            free(row);
+        } else {
+            row->next = old ? old->next : NULL;
+            *at = row;
+            free(old);
+            k->session.written = k->written;
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc;
 }
 
 void trace_store_delete(struct trace_store *t, struct slice id, bool events) {

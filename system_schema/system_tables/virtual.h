@@ -47,6 +47,7 @@ struct virtual_context {
     /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all),
      * by id, until take returns -1; NULL: there are none. */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
+    void (*unlist_prepared)(void *prepared, const struct slice *id); /* leaves out one, or (NULL) all, from then on */
     void *prepared;
     struct virtual_patience patience;
     struct err *err;

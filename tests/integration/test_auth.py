@@ -251,6 +251,56 @@ def test_passwords_and_properties_with_the_character_0_are_refused_and_not_cut(n
         cluster.connect()
 
 
+HASHED = "$2a$10$wzSBBQ/QgTHnLF47SBcJMuocHlbukAXs/PzdKjphWJ/u9TBIlV3qe"  # of "pb", made by Cassandra
+
+
+def test_superusers_change_roles_by_their_table(new_server):
+    """The way to recover a superuser's password; recorded from Cassandra 5.0.8, except that a role that does not exist is
+    refused here (Cassandra inserts half a row)."""
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    update = "UPDATE system_auth.roles SET {} WHERE role = 'r1'"
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    with cluster:
+        root.execute("CREATE ROLE r1 WITH PASSWORD = 'one' AND LOGIN = true")
+        row = lambda: tuple(root.execute("SELECT can_login, is_superuser, salted_hash FROM system_auth.roles WHERE role = 'r1'").one())
+        before = row()[2]
+        root.execute(update.format("can_login = false"))
+        assert row() == (False, False, before)
+        refused_login(s, "r1", "one")
+        root.execute(update.format(f"can_login = true, salted_hash = '{HASHED}'"))
+        assert row() == (True, False, HASHED)
+        refused_login(s, "r1", "one")
+        own, r1 = log_in(s, "r1", "pb")
+        with own:
+            root.execute("GRANT MODIFY ON ALL KEYSPACES TO r1")
+            with pytest.raises(Unauthorized, match="Only superusers may change system_auth"):
+                r1.execute(update.format("is_superuser = true"))
+            root.execute(update.format("is_superuser = true"))
+            assert row() == (True, True, HASHED)
+            r1.execute("UPDATE system_auth.roles SET is_superuser = null WHERE role = 'r1'")
+            with pytest.raises(Unauthorized):
+                r1.execute(update.format("is_superuser = true"))
+        root.execute("DELETE salted_hash FROM system_auth.roles WHERE role = 'r1'")
+        assert row() == (True, False, None)
+        refused_login(s, "r1", "pb")
+        for statement, words in (
+                ("UPDATE system_auth.roles SET can_login = true WHERE role = 'nobody'", "Role nobody doesn't exist; use CREATE ROLE"),
+                ("UPDATE system_auth.roles SET can_login = false WHERE role = 'r1\0'", "doesn't exist"),
+                ("INSERT INTO system_auth.roles (role, can_login) VALUES ('nobody', true)", "Role nobody doesn't exist"),
+                (update.format("salted_hash = 'secret'"), "Please use jBcrypt"),
+                (update.format(f"salted_hash = '{HASHED}\0'"), "Please use jBcrypt"),
+                (update.format("member_of = {'cassandra'}"), "use GRANT and REVOKE"),
+                ("DELETE FROM system_auth.roles WHERE role = 'r1'", "use DROP ROLE"),
+                ("TRUNCATE system_auth.roles", "Truncation is not supported")):
+            with pytest.raises(InvalidRequest, match=words):
+                root.execute(statement)
+        assert row() == (True, False, None)
+        root.execute(update.format(f"salted_hash = '{HASHED}'"))
+    s.kill9()
+    s.start()
+    log_in(s, "r1", "pb")[0].shutdown()
+
+
 def test_a_hash_that_would_hold_up_all_logins_is_refused(new_server):
     s = new_server("--mode", "cassandra", "--auth", "password")
     cluster, root = log_in(s, "cassandra", "cassandra")

@@ -115,6 +115,29 @@ def test_keyspaces_shows_the_columns_that_aws_documents(connect):
     assert all(system[name] == shown for name in ("system", "system_schema", "system_schema_mcs", "system_multiregion_info"))
 
 
+OWN = {"system_metering", "system_schema_mcs", "system_control"}
+
+
+@pytest.mark.parametrize("listed", ["unlisted", "listed"])
+def test_cassandra_lists_the_keyspaces_of_a_node(connect, listed):
+    """Tally's own are not listed unless --own-keyspaces says so; statements that name them find them all the same."""
+    _, cluster, session = connect("--mode", "cassandra", "--control", "on", "--own-keyspaces", listed, metadata=True)
+    node = {"system", "system_auth", "system_distributed", "system_schema", "system_traces", "system_views", "system_virtual_schema"}
+    expected = node | (OWN if listed == "listed" else set())
+    assert set(cluster.metadata.keyspaces) == expected
+    assert {r[0] for r in session.execute("DESCRIBE KEYSPACES")} == expected
+    assert {r[0] for r in session.execute("DESCRIBE TABLES")} == {r[0] for r in session.execute("DESCRIBE FULL SCHEMA")} == expected
+    for table in ("keyspaces", "tables", "columns", "types", "dropped_columns"):
+        assert {r[0] for r in session.execute(f"SELECT keyspace_name FROM system_schema.{table}")} <= expected
+        if table in ("keyspaces", "tables", "columns"):
+            assert all(list(session.execute(f"SELECT * FROM system_schema.{table} WHERE keyspace_name = %s", (own,))) for own in OWN)
+    assert OWN - {"system_control"} < {r[0] for r in session.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces")}
+    assert list(session.execute("DESCRIBE KEYSPACE system_metering"))
+    assert session.execute(session.prepare("SELECT * FROM system_metering.limits WHERE name = ?"), ("account-read",)).one()
+    session.set_keyspace("system_metering")
+    assert {r[0] for r in session.execute("DESCRIBE TABLES")} == {"system_metering"} and session.execute("SELECT * FROM limits").one()
+
+
 def test_keyspaces_may_report_another_release(connect):
     _, cluster, session = connect("--release-version", "4.1.3", metadata=True)
     assert "peers_v2" in tables_of(session, "system") and "system_multiregion_info" in cluster.metadata.keyspaces

@@ -113,6 +113,52 @@ def test_events_are_deleted_for_themselves_and_all_traces_by_truncate(session):
         session.execute("UPDATE system_traces.events SET activity = 'x' WHERE session_id = %s AND event_id = %s", (first, event))
 
 
+def test_cassandra_takes_writes_of_traces(cassandra_server):
+    """Recorded from Cassandra 5.0.8: columns of a trace can be deleted and set, and rows inserted."""
+    with cassandra_server.cluster() as cluster:
+        session = cluster.connect()
+        one = lambda what, table, where: tuple(session.execute(f"SELECT {what} FROM system_traces.{table} WHERE {where}").one() or ())
+        other, trace = (trace_of(session, "SELECT key FROM system.local") for _ in range(2))
+        of = f"session_id = {trace.trace_id}"
+        session.execute(f"DELETE client FROM system_traces.sessions WHERE {of}")
+        session.execute(f"UPDATE system_traces.sessions SET command = 'X', parameters = {{'a': 'b'}} WHERE {of}")
+        assert one("client, command, parameters, request", "sessions", of) == (None, "X", {"a": "b"}, "Execute CQL3 query")
+        first, second, *rest = list(session.execute(f"SELECT event_id FROM system_traces.events WHERE {of}"))
+        event = f"{of} AND event_id = {first.event_id}"
+        with pytest.raises(InvalidRequest, match="Range deletions are not supported for specific columns"):
+            session.execute(f"DELETE activity FROM system_traces.events WHERE {of}")
+        session.execute(f"DELETE activity FROM system_traces.events WHERE {event}")
+        session.execute(f"UPDATE system_traces.events SET thread = 't' WHERE {event}")
+        assert one("activity, thread, source_elapsed", "events", event) == (None, "t", 0)
+        session.execute(f"DELETE FROM system_traces.events WHERE {of} AND event_id = {second.event_id}")
+        assert [r.event_id for r in session.execute(f"SELECT event_id FROM system_traces.events WHERE {of}")] \
+            == [first.event_id, *(r.event_id for r in rest)]
+        session.execute(f"UPDATE system_traces.events SET thread = 'again' WHERE {of} AND event_id = {second.event_id}")
+        assert one("activity, thread", "events", f"{of} AND event_id = {second.event_id}") == (None, "again")
+        # rows of a client's own: an UPDATE makes one of its values alone, an INSERT also an empty one
+        of, event = "session_id = 5a1c69ef-37a0-11ee-be56-0242ac120002", "event_id = 5a1c69ef-37a0-11ee-be56-0242ac120003"
+        session.execute(f"UPDATE system_traces.sessions SET duration = 5 WHERE {of}")
+        assert one("duration, command", "sessions", of) == (5, None)
+        session.execute(f"DELETE duration FROM system_traces.sessions WHERE {of}")
+        assert one("duration", "sessions", of) == ()
+        session.execute(f"INSERT INTO system_traces.sessions (session_id) VALUES ({of.split()[-1]})")
+        assert one("duration", "sessions", of) == (None,)
+        session.execute(f"UPDATE system_traces.events SET activity = 'mine' WHERE {of} AND {event}")
+        assert one("activity, source", "events", of) == ("mine", None)
+        session.execute(f"DELETE FROM system_traces.events WHERE {of} AND {event}")
+        assert one("activity", "events", of) == () and one("duration", "sessions", of) == (None,)
+        # a bound on what one session may hold; the traces of others stay as they were
+        room = session.prepare(f"UPDATE system_traces.sessions SET request = ? WHERE {of}")
+        session.execute(room, ("x" * 200_000,))
+        with pytest.raises(InvalidRequest, match="may hold at most 262144 bytes that clients wrote"):
+            session.execute(f"UPDATE system_traces.events SET activity = '{'y' * 100_000}' WHERE {of} AND {event}")
+        session.execute(room, ("z" * 200_000,))
+        assert one("request", "sessions", of) == ("z" * 200_000,)
+        assert one("command", "sessions", f"session_id = {other.trace_id}") == ("QUERY",)
+        session.execute(f"DELETE FROM system_traces.sessions WHERE {of}")
+        assert one("request", "sessions", of) == ()
+
+
 def test_traces_are_gone_after_a_day(new_server):
     server = new_server("--control", "on", "--ddl-delay", "none")
     with server.cluster() as cluster:

@@ -2,6 +2,7 @@
  * table goes, kept otherwise. */
 #include "tests/unit/cql/harness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,33 @@ static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     cql_client_close(h.db, &client);
     assert_true(is_known(&h, all, 0, NULL));
     assert_false(h.meta->renewed);
+    harness_close(&h);
+}
+
+/* Recorded from Cassandra 5.0.8. */
+static void test_rows_of_prepared_statements_can_be_deleted(void **state) {
+    (void)state;
+    struct harness h;
+    uint8_t all[16], one[16];
+    char cql[128];
+    open_with_table(&h, MODE_CASSANDRA);
+    harness_prepare(&h, "SELECT * FROM ks.t", all);
+    harness_prepare(&h, "SELECT v FROM ks.t", one);
+    int n = snprintf(cql, sizeof(cql), "DELETE FROM system.prepared_statements WHERE prepared_id = 0x");
+    for (int i = 0; i < 16; i++) n += snprintf(cql + n, sizeof(cql) - (size_t)n, "%02x", all[i]);
+    run_ok(&h, cql);
+    assert_rows(&h, "SELECT query_string FROM system.prepared_statements", "SELECT v FROM ks.t");
+    assert_true(is_known(&h, all, 0, NULL));
+    harness_prepare(&h, "SELECT * FROM ks.t", all); /* still cached, so it stays unlisted */
+    listed(&h, "1");
+    run_ok(&h, "TRUNCATE system.prepared_statements");
+    listed(&h, "0");
+    assert_true(is_known(&h, one, 0, NULL));
+    harness_prepare(&h, "SELECT * FROM ks.u", one);
+    listed(&h, "1");
+    run_ok(&h, "ALTER TABLE ks.t ADD n int"); /* evicts the two on ks.t */
+    harness_prepare(&h, "SELECT * FROM ks.t", all);
+    listed(&h, "2");
     harness_close(&h);
 }
 
@@ -250,6 +278,7 @@ static void test_statements_of_a_batch_are_of_one_version_of_their_table(void **
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_of_prepared_statements_can_be_deleted),
         cmocka_unit_test(test_statements_are_forgotten_when_columns_are_added),
         cmocka_unit_test(test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them),
         cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
