@@ -20,6 +20,11 @@ int file_open_read(const char *path, const char **why) {
     return S_ISREG(st.st_mode) ? fd : fail(fd, 0, "it is not a regular file", why);
 }
 
+bool file_is_sparse(const struct stat *st) {
+    enum { UNWRITTEN_MAX = 1 << 30, BLOCK = 512 };
+    return st->st_size / BLOCK - st->st_blocks > UNWRITTEN_MAX / BLOCK;
+}
+
 int file_open_append(const char *path, const char **why) {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600);
     if (fd < 0) return fail(fd, errno, errno == ENXIO ? "no process reads from it" : NULL, why);

@@ -78,7 +78,7 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
     const struct kv_verify all = {.take = take, .damaged = take_damage, .taken = take_store, .arg = &l};
     arena_init(&l.arena, 64 << 10, 0);
     v->next_store(v->arg);
-    int rc = found ? kv_verify(&o, folder, &all, e) : 0;
+    int rc = found && found != KV_CHECK_UNREAD ? kv_verify(&o, folder, &all, e) : 0;
     arena_fini(&l.arena);
     return rc;
 }

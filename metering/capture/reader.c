@@ -1,10 +1,11 @@
 #include "metering/capture/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 /* Puts the file's name before the reason. */
 static int name_file(const char *path, const struct err *why, struct err *e) {
@@ -19,12 +20,13 @@ int capture_reader_of(struct capture_reader *r, const char *path, struct slice f
 
 int capture_reader_open(struct capture_reader *r, const char *path, struct err *e) {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why = NULL;
+    int fd = file_open_read(path, &why);
     *r = (struct capture_reader){.path = path};
-    if (fd < 0 || fstat(fd, &st)) {
-        err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    if (fd >= 0 && fstat(fd, &st)) why = strerror(errno);
+    if (why) {
         if (fd >= 0) close(fd);
-        return -1;
+        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
     }
     void *p = st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);

@@ -233,6 +233,17 @@ def test_a_huge_description_in_a_folder_of_backups_holds_nothing_up(new_server, 
     s.stop()
 
 
+def test_a_sparse_file_of_a_backup_holds_nothing_up(new_server, tmp_path):
+    s = start(new_server)
+    backups = tmp_path / "backups"
+    tally("backup", "--data-dir", s.folder / "data", "--to", backups)
+    one = next(backups.glob("shared_checksum/*"))
+    os.truncate(one, 1 << 38)
+    refused = tally("restore", "--from", backups, "--data-dir", tmp_path / "restored", code=1).stderr
+    assert one.name in refused and "it is sparse" in refused
+    s.stop()
+
+
 def test_a_backup_within_the_data_folder_is_refused(new_server, tmp_path):
     s = start(new_server)
     data = s.folder / "data"

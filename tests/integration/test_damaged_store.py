@@ -1,12 +1,14 @@
 """A damaged data folder: what cost acknowledged rows refuses to start and says which file; a tail that a crash tore starts with every acknowledged row."""
+import os
 import random
 import shutil
 import stat
+import subprocess
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import Server, eventually
+from tally_server import TALLY, Server, eventually
 
 ROWS = 2000
 
@@ -325,3 +327,16 @@ def test_flipped_bit_refuses_in_a_folder_without_stamp_too(server):
     log = newest(server, "*.log")
     flip(log, log.stat().st_size // 2)
     refused(server, log.name, "damaged")
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
+def test_sparse_file_of_the_store_is_refused_unread(server, pattern):
+    """By a start and by `tally verify`, each of which would read its 256 GB."""
+    sparse = newest(server, pattern)
+    os.truncate(sparse, 1 << 38)
+    with pytest.raises(AssertionError, match="did not become ready"):
+        server.start()
+    assert server.process.wait(timeout=300) == 1, server.log_tail()
+    assert f"{sparse} is sparse" in server.log_tail()
+    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=300)
+    assert looked.returncode == 1 and f"{sparse} is sparse" in looked.stdout + looked.stderr, looked

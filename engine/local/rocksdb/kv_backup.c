@@ -182,8 +182,15 @@ static int sum_file(const char *path, uint32_t *sum, struct err *e) {
     uint8_t *piece = malloc(PIECE);
     const char *why = NULL;
     int fd = file_open_read(path, &why);
+    struct stat st;
     ssize_t n = -1;
     *sum = 0;
+    if (fd >= 0 && !fstat(fd, &st) && file_is_sparse(&st)) {
+        close(fd);
+        fd = -1;
+        errno = 0;
+        why = "it is sparse, as no file of a store is";
+    }
     while (piece && fd >= 0 && (n = read(fd, piece, PIECE)) > 0) *sum = crc32c(*sum, slice_of(piece, (size_t)n));
     if (fd >= 0 && n < 0) why = strerror(errno);
     if (fd < 0 && errno == ENOENT) why = "it is missing";

@@ -239,7 +239,7 @@ int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage da
     struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
     struct kv_stamp found;
     *log_bytes = 0;
-    if (kv_stamp_take(folder, 0, &found, e)) return -1;
+    if (kv_stamp_take(folder, 0, &found, e)) return KV_CHECK_UNREAD;
     int rc = check_store(&c, &found, e);
     for (uint32_t i = 0; i < found.n_logs; i++) *log_bytes += found.logs[i].bytes;
     kv_stamp_fini(&found);

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "engine/local/rocksdb/kv_folder.h"
 
 enum {
@@ -136,7 +137,11 @@ static int file_bytes(const char *folder, const char *name, uint64_t *bytes, str
     if (kv_path(path, folder, name, e)) return -1;
     if (stat(path, &st)) return errno == ENOENT ? 0 : kv_cannot("look at", path, e);
     *bytes = (uint64_t)st.st_size;
-    return 1;
+    if (!file_is_sparse(&st)) return 1;
+    return err_set(e, ERR_CONFIG,
+                   "%s is sparse: of its %" PRIu64 " bytes %" PRIu64
+                   " at most were ever written. Restore the data folder from a copy",
+                   path, *bytes, (uint64_t)st.st_blocks * 512);
 }
 
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) {

@@ -50,6 +50,19 @@ static void test_only_regular_files_are_read(void **state) {
     assert_int_equal(errno, ENOENT);
 }
 
+static void test_file_is_sparse_if_more_than_a_gigabyte_was_never_written(void **state) {
+    struct stat st;
+    (void)state;
+    static const struct {
+        off_t bytes;
+        bool sparse;
+    } cases[] = {{1 << 30, false}, {(off_t)1 << 38, true}, {10, false}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        assert_int_equal(truncate(regular, cases[i].bytes) || stat(regular, &st), 0);
+        assert_int_equal(file_is_sparse(&st), cases[i].sparse);
+    }
+}
+
 static void test_appending_does_not_wait_for_a_reader(void **state) {
     const char *why = NULL;
     (void)state;
@@ -81,6 +94,7 @@ static void test_a_file_is_read_up_to_a_bound(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_regular_files_are_read),
+        cmocka_unit_test(test_file_is_sparse_if_more_than_a_gigabyte_was_never_written),
         cmocka_unit_test(test_appending_does_not_wait_for_a_reader),
         cmocka_unit_test(test_a_file_is_read_up_to_a_bound),
     };

@@ -325,6 +325,17 @@ static void test_digest_keeps_lengths_and_equality(void **state) {
     buf_fini(&b);
 }
 
+static void test_a_fifo_is_refused_and_does_not_wait_for_a_writer(void **state) {
+    struct capture_reader r;
+    struct err e = {0};
+    (void)state;
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(capture_reader_open(&r, path, &e), -1);
+    assert_non_null(strstr(e.text, "it is not a regular file"));
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_recorded_is_read_again, make_folder, remove_folder),
@@ -333,6 +344,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_full_disk_ends_it_with_its_reason, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_the_bound_of_a_file_holds, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_file_that_is_there_is_not_written_over, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_fifo_is_refused_and_does_not_wait_for_a_writer, make_folder,
+                                        remove_folder),
         cmocka_unit_test(test_cut_anywhere_it_says_where),
         cmocka_unit_test(test_any_flipped_bit_is_found),
         cmocka_unit_test(test_hash_is_siphash),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/local/rocksdb/kv_check.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
 
@@ -119,11 +120,40 @@ static void test_stamp_that_is_a_fifo_or_too_long_is_refused(void **state) {
     assert_non_null(strstr(w->e.text, "not a regular file"));
 }
 
+/* RocksDB would read such a file to its end, and so would the check. */
+static void test_sparse_log_or_manifest_is_refused_before_it_is_read(void **state) {
+    struct world *w = *state;
+    char command[320], path[96];
+    static const char *const patterns[] = {"*.log", "MANIFEST-*"};
+    write_one(w, 1);
+    kv_close(w->kv);
+    w->kv = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
+        uint64_t bytes;
+        snprintf(command, sizeof(command), "cp -r %s %s-kept && truncate -s 256G %s/rows/%s", w->dir, w->dir, w->dir,
+                 patterns[i]);
+        assert_int_equal(system(command), 0);
+        w->e = (struct err){0};
+        assert_null(open_kv(w));
+        assert_non_null(strstr(w->e.text, "is sparse"));
+        snprintf(path, sizeof(path), "%s/rows", w->dir);
+        w->e = (struct err){0};
+        assert_int_equal(kv_check(path, NULL, KV_DAMAGE_LOOK, &bytes, &w->e), KV_CHECK_UNREAD);
+        assert_non_null(strstr(w->e.text, "is sparse"));
+        snprintf(command, sizeof(command), "rm -r %s && mv %s-kept %s", w->dir, w->dir, w->dir);
+        assert_int_equal(system(command), 0);
+    }
+    w->e = (struct err){0};
+    w->kv = open_kv(w);
+    if (!w->kv) fail_msg("%s", w->e.text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_stamp_counts_only_logs_that_are_needed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store_with_many_old_logs_opens_after_a_crash, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stamp_that_is_a_fifo_or_too_long_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sparse_log_or_manifest_is_refused_before_it_is_read, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
