@@ -198,7 +198,7 @@ static struct cql_statement *compile_once(struct cql_run *r, struct slice query,
     if (!ast) return NULL;
     r->answer.stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds,
-                        .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err,
+                        .compat = compat_in(r, &r->db->options.compat), .reading = r->eval.reading, .err = r->err,
                         .permit = cql_permit, .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
     if (!s && c.tables) name_table(r->cost, c.tables->table);
@@ -429,7 +429,7 @@ static enum cql_outcome run_once(struct cql_run *r) {
         .err = r->err,
         .n_values = r->in->params.n_values,
         .values = r->in->params.values,
-        .now_us = r->now_us,
+        .reading = {r->now_us, r->db->options.mode == MODE_KEYSPACES},
         .now_s = r->in->params.has_now ? r->in->params.now_seconds : r->now_us / 1000000,
     };
     r->answer.result.kind = RESULT_VOID;

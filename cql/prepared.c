@@ -293,8 +293,8 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     if (made) {
         struct bind_specs binds = {0};
         struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds,
-                            .compat = db->options.compat, .prepares = true, .now_us = clock_wall_us(db->options.clock),
-                            .err = e};
+                            .compat = db->options.compat, .prepares = true, .err = e,
+                            .reading = {clock_wall_us(db->options.clock), db->options.mode == MODE_KEYSPACES}};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);
         if (p->statement) hold(p->statement);

@@ -12,6 +12,7 @@ tally_packages=(
     libcrypt-dev libyaml-dev libmicrohttpd-dev libgnutls28-dev libyajl-dev libcbor-dev libgmp-dev libedit-dev
     libcmocka-dev
     python3 python3-venv openssl ca-certificates dpkg-dev file
+    tzdata # read at run time (types/zone.c)
 )
 fuzz_packages=(clang libclang-rt-14-dev)
 source_packages=(g++) # for RocksDB

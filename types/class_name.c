@@ -172,7 +172,7 @@ static const char *read_hex(struct reader *r) {
     struct err ignored = {0};
     struct buf name;
     buf_init(&name, UINT16_MAX);
-    int rc = cqlt_text.parse(cql_type_scalar(CQL_BLOB), read_word(r), 0, &name, &ignored);
+    int rc = cqlt_text.parse(cql_type_scalar(CQL_BLOB), read_word(r), (struct cql_reading){0}, &name, &ignored);
     bool ok = rc == 0 && name.n && !buf_failed(&name) && !memchr(name.p, 0, name.n);
     const char *copy = ok ? (const char *)arena_dup(r->arena, buf_slice(&name)).p : NULL;
     buf_fini(&name);

@@ -280,7 +280,7 @@ static const struct cql_type *parse_header(struct walk *w, struct slice *part, s
     return t;
 }
 
-static int parse_component(struct walk *w, struct slice part, int64_t now_us, struct buf *out, struct err *e) {
+static int parse_component(struct walk *w, struct slice part, struct cql_reading how, struct buf *out, struct err *e) {
     bool dynamic = w->t->id == CQL_DYNAMIC_COMPOSITE;
     if (!dynamic && w->at == w->t->n_args) return err_invalid(e, "Too many bytes for comparator");
     const struct cql_type *t = dynamic ? parse_header(w, &part, out, e) : w->t->args[w->at];
@@ -293,7 +293,7 @@ static int parse_component(struct walk *w, struct slice part, int64_t now_us, st
     for (size_t i = 0; i < part.n; i++)
         if (part.p[i] != '\\' || i + 1 == part.n || part.p[i + 1] != ':') buf_u8(&plain, part.p[i]);
     buf_u16(out, 0);
-    int rc = cqlt_family(as)->parse(as, buf_slice(&plain), now_us, out, e);
+    int rc = cqlt_family(as)->parse(as, buf_slice(&plain), how, out, e);
     buf_fini(&plain);
     if (rc || buf_failed(out)) return rc ? rc : err_nomem(e);
     if (as != t && cql_value_validate(t, slice_of(out->p + from + 2, out->n - from - 2), e)) return -1;
@@ -305,7 +305,7 @@ static int parse_component(struct walk *w, struct slice part, int64_t now_us, st
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     struct walk w;
     bool more = text.n > 0;
     int rc = 0;
@@ -319,7 +319,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
         more = i < text.n;
         text = more ? slice_of(text.p + i + 1, text.n - i - 1) : slice_of(text.p + i, 0);
         bool ends = slice_is(part, "!") || slice_is(part, "_");
-        if (!ends) rc = parse_component(&w, part, now_us, out, e);
+        if (!ends) rc = parse_component(&w, part, how, out, e);
         else if (!buf_failed(out) && out->n > from) out->p[out->n - 1] = slice_is(part, "!") ? 1 : 0xFF;
         if (ends) break;
     }

@@ -16,8 +16,8 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return x == y ? slice_cmp(a, b) : x < y ? -1 : 1;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us, (void)out;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how, (void)out;
     if (t->id == CQL_PARTITION_ORDER) return err_set(e, ERR_SERVER, "java.lang.UnsupportedOperationException");
     return text.n ? err_invalid(e, "'%.*s' is not empty", CQLT_QUOTE(text)) : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "types/calendar.h"
 #include "types/family.h"
+#include "types/zone.h"
 
 enum { DAY_MS = 86400000, YEARS_MAX = 292000000 /* their milliseconds fit into 64 bits */ };
 static const int64_t day_ns = INT64_C(86400000000000);
@@ -80,32 +81,69 @@ static int64_t take_clock(struct cursor *c) {
     return ((h * 60 + m) * 60 + s) * 1000 + ns / 1000000;
 }
 
+/* What a name stands for in keyspaces mode, in hours: in Cassandra 3.11 (SimpleDateFormat) a name is
+ * that of winter or of summer, whatever the date. */
 static const struct {
     const char *name;
-    int minutes;
-} zones[] = {
-    {"Z", 0},      {"UTC", 0},    {"GMT", 0},    {"UT", 0},     {"EST", -300}, {"EDT", -240}, {"CST", -360},
-    {"CDT", -300}, {"MST", -420}, {"MDT", -360}, {"PST", -480}, {"PDT", -420}, {"CET", 60},   {"CEST", 120},
+    int hours;
+} fixed_zones[] = {
+    {"EST", -5}, {"EDT", -4}, {"CST", -6}, {"CDT", -5}, {"MST", -7},
+    {"MDT", -6}, {"PST", -8}, {"PDT", -7}, {"CET", 1},  {"CEST", 2},
 };
 
-/* Reads a zone name, +hh, +hhmm or +hh:mm up to the end of the text, in minutes. */
-static int take_zone(struct cursor *c, int64_t *minutes) {
-    *minutes = 0;
-    take_char(c, ' ');
-    struct slice rest = slice_of(c->p, (size_t)(c->end - c->p));
-    for (size_t i = 0; i < ARRAY_LEN(zones); i++)
-        if (slice_is(rest, zones[i].name)) {
-            *minutes = zones[i].minutes;
-            return 0;
-        }
+/* Forms of an offset. */
+enum { SHORT = 1 /* +hh, +hhmm */, SECONDS = 2 /* +hh:mm:ss */ };
+
+/* Reads an offset, +hh:mm or of another of the forms, up to the end of the text, in seconds. */
+static int take_offset(struct cursor *c, unsigned forms, int64_t *offset_s) {
     bool negative = take_char(c, '-');
     if (!negative && !take_char(c, '+')) return -1;
-    int64_t h = take_number(c, 2, 2), m = 0;
-    if (h < 0 || h > 18) return -1;
-    if (take_char(c, ':') || c->p < c->end) m = take_number(c, 2, 2);
-    if (m < 0 || m > 59 || c->p != c->end) return -1;
-    *minutes = negative ? -(h * 60 + m) : h * 60 + m;
+    int64_t h = take_number(c, 2, 2), m = 0, s = 0;
+    if (take_char(c, ':')) {
+        m = take_number(c, 2, 2);
+        if (forms & SECONDS && take_char(c, ':')) s = take_number(c, 2, 2);
+    } else {
+        if (!(forms & SHORT)) return -1;
+        if (c->p < c->end) m = take_number(c, 2, 2);
+    }
+    *offset_s = (h * 60 + m) * 60 + s;
+    if (h < 0 || m < 0 || m > 59 || s < 0 || s > 59 || *offset_s > 18 * 3600 || c->p != c->end) return -1;
+    if (negative) *offset_s = -*offset_s;
     return 0;
+}
+
+/* Reads a zone by name up to the end of the text: its offset at the local time. */
+static int take_zone_name(struct cursor *c, int64_t local_s, bool fixed, int64_t *offset_s) {
+    static const char *const utc[] = {"UTC", "GMT", "UT"};
+    struct slice name = slice_of(c->p, (size_t)(c->end - c->p));
+    *offset_s = 0;
+    if (slice_is(name, "GMT0")) return 0;
+    for (size_t i = 0; i < ARRAY_LEN(utc); i++) {
+        size_t n = strlen(utc[i]);
+        if (name.n < n || memcmp(name.p, utc[i], n)) continue;
+        c->p += n;
+        return c->p == c->end ? 0 : take_offset(c, SECONDS, offset_s);
+    }
+    for (size_t i = 0; fixed && i < ARRAY_LEN(fixed_zones); i++) {
+        if (!slice_is(name, fixed_zones[i].name)) continue;
+        *offset_s = fixed_zones[i].hours * INT64_C(3600);
+        return 0;
+    }
+    const struct zone *z = fixed ? NULL : zone_find(name);
+    if (z) *offset_s = zone_offset(z, local_s);
+    return z ? 0 : -1;
+}
+
+/* Reads what follows date and clock: an offset, or behind a space an offset or a name. */
+static int take_zone(struct cursor *c, int64_t local_s, bool date_only, bool fixed, int64_t *offset_s) {
+    *offset_s = 0;
+    if (c->p == c->end) return 0;
+    bool space = take_char(c, ' ');
+    size_t left = (size_t)(c->end - c->p);
+    if (left == 1 && (*c->p == 'Z' || (*c->p == 'z' && date_only && !space))) return 0;
+    if (left && (*c->p == '+' || *c->p == '-'))
+        return take_offset(c, SHORT | (space || date_only ? SECONDS : 0), offset_s);
+    return space ? take_zone_name(c, local_s, fixed, offset_s) : -1;
 }
 
 /* A number with any number of digits, or -1. */
@@ -131,28 +169,31 @@ static int take_loose_moment(struct cursor *c, int64_t *year, int *month, int *d
     return 0;
 }
 
-/* A date and, if given, a clock, with all their digits. */
+/* A date and, if given, a clock, with all their digits. *clock_ms is -1 when there is none. */
 static int take_moment(struct cursor *c, int64_t *year, int *month, int *day, int64_t *clock_ms) {
-    *clock_ms = 0;
+    *clock_ms = -1;
     if (take_date(c, year, month, day) < 0 || *year < -YEARS_MAX || *year > YEARS_MAX) return -1;
     if (c->p < c->end && (*c->p == 'T' || (*c->p == ' ' && c->end - c->p > 1 && c->p[1] >= '0' && c->p[1] <= '9'))) {
         c->p++;
         *clock_ms = take_clock(c);
+        return *clock_ms < 0 ? -1 : 0;
     }
-    return *clock_ms < 0 ? -1 : 0;
+    return 0;
 }
 
-static int read_timestamp(struct slice text, int64_t *ms) {
+static int read_timestamp(struct slice text, bool fixed, int64_t *ms) {
     struct cursor c = {.p = text.p, .end = text.p + text.n};
-    int64_t year, clock_ms, zone = 0;
+    int64_t year, clock_ms, offset_s;
     int month, day;
     if (take_moment(&c, &year, &month, &day, &clock_ms) < 0) {
         c.p = text.p;
         if (take_loose_moment(&c, &year, &month, &day, &clock_ms) < 0) return -1;
     }
     int length = calendar_month_length(year, month);
-    if (c.p < c.end && take_zone(&c, &zone) < 0) return -1;
-    *ms = calendar_days(year, month, day < length ? day : length) * DAY_MS + clock_ms - zone * 60000;
+    int64_t local_ms = calendar_days(year, month, day < length ? day : length) * DAY_MS + (clock_ms < 0 ? 0 : clock_ms);
+    int64_t local_s = local_ms / 1000 - (local_ms % 1000 < 0);
+    if (take_zone(&c, local_s, clock_ms < 0, fixed, &offset_s) < 0) return -1;
+    *ms = local_ms - offset_s * 1000;
     return 0;
 }
 
@@ -160,15 +201,15 @@ static bool is_integer(struct slice text) {
     return cqlt_is_digits(text.n > 1 && text.p[0] == '-' ? slice_of(text.p + 1, text.n - 1) : text);
 }
 
-static int parse_timestamp(struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+static int parse_timestamp(struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     int64_t ms;
     if (text.n == 0) return 0;
     if (text.n == 3 && (text.p[0] | 32) == 'n' && (text.p[1] | 32) == 'o' && (text.p[2] | 32) == 'w') {
-        ms = now_us / 1000;
+        ms = how.now_us / 1000;
     } else if (is_integer(text)) {
         if (cqlt_parse_int64(text, &ms) < 0)
             return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
-    } else if (read_timestamp(text, &ms) < 0) {
+    } else if (read_timestamp(text, how.fixed_zones, &ms) < 0) {
         return err_invalid(e, "Unable to parse a date/time from '%.*s'", CQLT_QUOTE(text));
     }
     buf_u64(out, (uint64_t)ms);
@@ -226,8 +267,8 @@ static int parse_time(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, now_us, out, e)
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, how, out, e)
            : t->id == CQL_DATE    ? parse_date(text, out, e)
                                   : parse_time(text, out, e);
 }

@@ -184,8 +184,8 @@ static int parse_decimal(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     if (text.n == 0) return 0;
     return t->id == CQL_VARINT ? parse_varint(text, out, e) : parse_decimal(text, out, e);
 }

@@ -204,8 +204,8 @@ static int read_iso_alternative(struct slice s, struct builder *b, struct err *e
     return s.n ? -1 : 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     (void)t;
     struct builder b = {.current = -1};
     bool negative = text.n > 0 && text.p[0] == '-';

@@ -83,7 +83,7 @@ bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
 static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
     size_t from = out->n;
     if (text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
-    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), text, 0, out, e)) return -1;
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), text, (struct cql_reading){0}, out, e)) return -1;
     if (buf_failed(out)) return err_nomem(e);
     bool any = t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
     const uint8_t *made = out->n > from ? out->p + from : (const uint8_t *)"";
@@ -91,7 +91,7 @@ static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *
 }
 
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
-                      int64_t now_us, struct buf *out, struct err *e) {
+                      struct cql_reading how, struct buf *out, struct err *e) {
     static const char *const names[] = {"STRING", "INTEGER", "FLOAT", "BOOLEAN", "UUID", "HEX", "DURATION"};
     if (!cql_literal_fits(t, kind)) {
         struct buf refusal;
@@ -102,7 +102,7 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
     if (kind == LIT_HEX) return parse_bytes(t, text, out, e);
-    if (cqlt_family(t)->parse(t, text, now_us, out, e) < 0) return -1;
+    if (cqlt_family(t)->parse(t, text, how, out, e) < 0) return -1;
     return buf_failed(out) ? err_nomem(e) : 0;
 }
 

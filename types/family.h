@@ -17,9 +17,9 @@ struct key_rd {
 struct cql_family {
     int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
     int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
-    /* Converts the text of a literal to wire bytes (AbstractType.fromString); now_us: the time of
-     * "now". NULL: the family has no literals of one token. */
-    int (*parse)(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
+    /* Converts the text of a literal to wire bytes (AbstractType.fromString). NULL: the
+     * family has no literals of one token. */
+    int (*parse)(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e);
     void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
     /* NULL: the result of text, in quotes where the type needs them */
     void (*print)(const struct cql_type *t, struct slice v, struct buf *out);

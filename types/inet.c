@@ -50,8 +50,8 @@ bool cqlt_inet_is_mapped(struct slice v) {
     return v.n == 16 && memcmp(v.p, prefix, sizeof prefix) == 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     (void)t;
     char s[64];
     uint8_t v4[4];

@@ -44,8 +44,8 @@ static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     if (t->id == CQL_BOOLEAN) return parse_boolean(text, out, e);
     if (text.n == 0) return 0;
     int wire = cqlt_type_info(t->id)->wire;

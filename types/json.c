@@ -244,31 +244,33 @@ static int read_blob(json j, struct buf *out, struct err *e) {
             "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
             CQLT_QUOTE(s), CQLT_QUOTE(s));
     struct err inner = {0};
-    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), 0, out, &inner) == 0) return 0;
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2),
+                        (struct cql_reading){0}, out, &inner) == 0)
+        return 0;
     return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
 }
 
 /* Parses a number. Cassandra reads a decimal outside of a string as a double first. */
-static int parse_number(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int parse_number(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     const struct cql_type *real = cql_type_scalar(CQL_DOUBLE);
     struct slice text = j->text;
     struct err ignored = {0};
     struct buf wire, rounded;
     if (t->id != CQL_DECIMAL || is_whole(j))
-        return cqlt_family(t)->parse(t, text, now_us, out, e);
+        return cqlt_family(t)->parse(t, text, how, out, e);
     buf_init(&wire, 64);
     buf_init(&rounded, 0);
-    if (cqlt_real.parse(real, text, 0, &wire, &ignored) == 0 && wire.n == 8) {
+    if (cqlt_real.parse(real, text, (struct cql_reading){0}, &wire, &ignored) == 0 && wire.n == 8) {
         cql_value_text(real, buf_slice(&wire), &rounded);
         text = buf_slice(&rounded);
     }
-    int rc = cqlt_family(t)->parse(t, text, now_us, out, e);
+    int rc = cqlt_family(t)->parse(t, text, how, out, e);
     buf_fini(&rounded);
     buf_fini(&wire);
     return rc;
 }
 
-static int read_scalar(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_scalar(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     struct err inner = {0};
     if (t->id == CQL_BLOB) return read_blob(j, out, e);
     if (!has_json(t)) return err_set(e, ERR_SERVER, "java.lang.UnsupportedOperationException");
@@ -279,10 +281,10 @@ static int read_scalar(const struct cql_type *t, json j, int64_t now_us, struct 
         return 0;
     }
     if (string && !(t->id == CQL_VARINT && text.n == 0)) {
-        if (cqlt_family(t)->parse(t, text, now_us, out, &inner) == 0) return 0;
+        if (cqlt_family(t)->parse(t, text, how, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     } else if (j->kind == JSON_NUMBER && takes_number(t, j)) {
-        if (parse_number(t, j, now_us, out, &inner) == 0) return 0;
+        if (parse_number(t, j, how, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
     if (inner.no_memory) return err_nomem(e);
@@ -295,13 +297,14 @@ static int read_scalar(const struct cql_type *t, json j, int64_t now_us, struct 
     return expected(wanted[t->id], j, e);
 }
 
-static int read_json(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e);
-static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
+static int read_json(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e);
+static int read_in_string(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
+                          struct err *e);
 
-static int read_item(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_item(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     size_t at = out->n;
     buf_u32(out, 0);
-    if (read_json(t, j, now_us, out, e) < 0) return -1;
+    if (read_json(t, j, how, out, e) < 0) return -1;
     if (buf_failed(out)) return err_nomem(e);
     buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     return 0;
@@ -318,15 +321,15 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int read_map_key(const struct cql_type *t, json key, int64_t now_us, struct buf *out, struct err *e) {
-    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, key, now_us, out, e);
+static int read_map_key(const struct cql_type *t, json key, struct cql_reading how, struct buf *out, struct err *e) {
+    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, key, how, out, e);
     /* A key of a type that is made of others is JSON within the string. */
-    int rc = cql_value_from_json(t, key->text, now_us, out, e);
+    int rc = cql_value_from_json(t, key->text, how, out, e);
     return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
 
 /* Reads a set or a map: sorts by the order of its type, and keeps the last of equal keys. */
-static int read_sorted(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_sorted(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     bool map = t->id == CQL_MAP;
     size_t n = j->n, at = out->n;
     struct json_entry *all = calloc(n + 1, sizeof *all);
@@ -343,9 +346,9 @@ static int read_sorted(const struct cql_type *t, json j, int64_t now_us, struct 
         if (item->kind == JSON_NULL)
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
         else
-            rc = map ? read_map_key(t->args[0], key, now_us, &all[i].key, e)
-                     : read_json(t->args[0], item, now_us, &all[i].key, e);
-        if (rc == 0 && map) rc = read_json(t->args[1], item, now_us, &all[i].value, e);
+            rc = map ? read_map_key(t->args[0], key, how, &all[i].key, e)
+                     : read_json(t->args[0], item, how, &all[i].key, e);
+        if (rc == 0 && map) rc = read_json(t->args[1], item, how, &all[i].value, e);
         if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
     }
     uint32_t kept = 0;
@@ -367,17 +370,17 @@ static int read_sorted(const struct cql_type *t, json j, int64_t now_us, struct 
     return rc;
 }
 
-static int read_list(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_list(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     json item = j + 1;
     buf_u32(out, j->n);
     for (uint32_t i = 0; i < j->n; i++, item = cql_json_next(item)) {
         if (item->kind == JSON_NULL) return err_invalid(e, "Invalid null element in list");
-        if (read_item(t->args[0], item, now_us, out, e) < 0) return -1;
+        if (read_item(t->args[0], item, how, out, e) < 0) return -1;
     }
     return 0;
 }
 
-static int read_tuple(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_tuple(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     char before[80];
     if (j->n != t->n_args) {
         snprintf(before, sizeof before,
@@ -390,7 +393,7 @@ static int read_tuple(const struct cql_type *t, json j, int64_t now_us, struct b
     for (uint32_t i = 0; i < t->n_args; i++, item = cql_json_next(item)) {
         if (item->kind == JSON_NULL)
             cql_elem_put(value_null(), out);
-        else if (read_item(t->args[i], item, now_us, out, e) < 0)
+        else if (read_item(t->args[i], item, how, out, e) < 0)
             return -1;
     }
     return 0;
@@ -405,7 +408,7 @@ static struct slice field_name(struct slice key, struct buf *lower) {
     return buf_slice(lower);
 }
 
-static int read_udt(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_udt(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     json *fields = calloc(t->n_args + 1, sizeof *fields);
     struct buf lower;
     buf_init(&lower, 0);
@@ -420,14 +423,14 @@ static int read_udt(const struct cql_type *t, json j, int64_t now_us, struct buf
     }
     for (uint32_t i = 0; rc == 0 && i < t->n_args; i++) {
         if (!fields[i] || fields[i]->kind == JSON_NULL) cql_elem_put(value_null(), out);
-        else rc = read_item(t->args[i], fields[i], now_us, out, e);
+        else rc = read_item(t->args[i], fields[i], how, out, e);
     }
     buf_fini(&lower);
     free(fields);
     return rc;
 }
 
-static int read_vector(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
+static int read_vector(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     char before[96];
     if (j->n != t->dimension) {
         snprintf(before, sizeof before, "List had incorrect size: expected %u but given %u; ", t->dimension, j->n);
@@ -438,7 +441,7 @@ static int read_vector(const struct cql_type *t, json j, int64_t now_us, struct 
         if (item->kind == JSON_NULL) return err_invalid(e, "Invalid null element in list");
         struct buf element;
         buf_init(&element, out->limit);
-        int rc = read_json(t->args[0], item, now_us, &element, e);
+        int rc = read_json(t->args[0], item, how, &element, e);
         if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
         buf_fini(&element);
         if (rc < 0) return -1;
@@ -446,9 +449,9 @@ static int read_vector(const struct cql_type *t, json j, int64_t now_us, struct 
     return 0;
 }
 
-static int read_json(const struct cql_type *t, json j, int64_t now_us, struct buf *out, struct err *e) {
-    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, j, now_us, out, e);
-    if (j->kind == JSON_STRING) return read_in_string(t, j->text, now_us, out, e);
+static int read_json(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
+    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, j, how, out, e);
+    if (j->kind == JSON_STRING) return read_in_string(t, j->text, how, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (j->kind != (object ? JSON_OBJECT : JSON_ARRAY)) {
         const char *what = object               ? "a map"
@@ -458,16 +461,17 @@ static int read_json(const struct cql_type *t, json j, int64_t now_us, struct bu
         return expected(what, j, e);
     }
     switch (t->id) {
-    case CQL_LIST: return read_list(t, j, now_us, out, e);
-    case CQL_TUPLE: return read_tuple(t, j, now_us, out, e);
-    case CQL_UDT: return read_udt(t, j, now_us, out, e);
-    case CQL_VECTOR: return read_vector(t, j, now_us, out, e);
-    default: return read_sorted(t, j, now_us, out, e);
+    case CQL_LIST: return read_list(t, j, how, out, e);
+    case CQL_TUPLE: return read_tuple(t, j, how, out, e);
+    case CQL_UDT: return read_udt(t, j, how, out, e);
+    case CQL_VECTOR: return read_vector(t, j, how, out, e);
+    default: return read_sorted(t, j, how, out, e);
     }
 }
 
 /* Reads a collection that is JSON within a string. */
-static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+static int read_in_string(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
+                          struct err *e) {
     struct json_tree tree;
     struct err inner = {0};
     int rc = cql_json_parse(text, &tree, &inner);
@@ -477,12 +481,13 @@ static int read_in_string(const struct cql_type *t, struct slice text, int64_t n
     else if (j->kind == JSON_STRING || j->kind == JSON_NULL)
         rc = expected("a JSON value", j, e);
     else
-        rc = read_json(t, j, now_us, out, e);
+        rc = read_json(t, j, how, out, e);
     cql_json_fini(&tree);
     return rc;
 }
 
-int cql_value_from_json(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+int cql_value_from_json(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
+                        struct err *e) {
     struct json_tree tree;
     struct err inner = {0};
     int rc = cql_json_parse(text, &tree, &inner);
@@ -491,7 +496,7 @@ int cql_value_from_json(const struct cql_type *t, struct slice text, int64_t now
                  ? err_nomem(e)
                  : err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(text), inner.text);
     else
-        rc = tree.values->kind == JSON_NULL ? 1 : read_json(t, tree.values, now_us, out, e);
+        rc = tree.values->kind == JSON_NULL ? 1 : read_json(t, tree.values, how, out, e);
     cql_json_fini(&tree);
     if (rc == 0 && buf_failed(out)) return err_nomem(e);
     return rc;

@@ -61,8 +61,8 @@ static int read_number(struct slice text, bool single, double *out) {
     return rc;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     double d;
     if (text.n == 0) return 0;
     bool single = t->id == CQL_FLOAT;

@@ -81,8 +81,8 @@ static int parse_hex(struct slice text, struct buf *out, struct err *e) {
     return ok ? 0 : err_invalid(e, "cannot parse '%.*s' as hex bytes", CQLT_QUOTE(text));
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     if (t->id == CQL_BLOB) return parse_hex(text, out, e);
     for (size_t i = 0; t->id == CQL_ASCII && i < text.n; i++)
         if (text.p[i] & 0x80)

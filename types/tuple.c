@@ -46,7 +46,8 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return 0;
 }
 
-static int parse_field(const struct cql_type *t, struct slice field, int64_t now_us, struct buf *out, struct err *e) {
+static int parse_field(const struct cql_type *t, struct slice field, struct cql_reading how, struct buf *out,
+                       struct err *e) {
     if (slice_is(field, "@")) {
         cql_elem_put(value_null(), out);
         return 0;
@@ -60,7 +61,7 @@ static int parse_field(const struct cql_type *t, struct slice field, int64_t now
     }
     size_t at = out->n;
     buf_u32(out, 0);
-    int rc = f->parse ? f->parse(t, buf_slice(&plain), now_us, out, e)
+    int rc = f->parse ? f->parse(t, buf_slice(&plain), how, out, e)
                       : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
     if (rc == 0 && !buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     buf_fini(&plain);
@@ -88,13 +89,13 @@ static int refuse_fields(const struct cql_type *t, uint32_t n, struct err *e) {
     return -1;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     uint32_t n = 0;
     if (text.n == 0) return 0;
     for (struct slice rest = text; rest.p; n++) take_field(&rest);
     if (n > t->n_args) return refuse_fields(t, n, e);
     for (uint32_t i = 0; i < n; i++)
-        if (parse_field(t->args[i], take_field(&text), now_us, out, e) < 0) return -1;
+        if (parse_field(t->args[i], take_field(&text), how, out, e) < 0) return -1;
     return 0;
 }
 

@@ -162,11 +162,18 @@ enum cql_literal { LIT_STRING, LIT_INTEGER, LIT_FLOAT, LIT_BOOLEAN, LIT_UUID, LI
 
 /* Does the type accept a literal of this kind? (Constants.Literal.testAssignment) */
 bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind);
+
+/* What a literal's text is read with. */
+struct cql_reading {
+    int64_t now_us;   /* the time of the timestamp "now" */
+    bool fixed_zones; /* keyspaces mode: names of time zones are read as in Cassandra 3.11 (docs/types.md) */
+};
+
 /* Converts the text of a literal (unquoted, as the user wrote it) to wire bytes appended to out.
- * now_us: the time of the timestamp "now". receiver names the column in the error: "Invalid STRING
- * constant (abc) for \"v\" of type int", "Unable to make int from 'abc'", ... */
+ * receiver names the column in the error: "Invalid STRING constant (abc) for \"v\" of type int",
+ * "Unable to make int from 'abc'", ... */
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
-                      int64_t now_us, struct buf *out, struct err *e) MUST_CHECK;
+                      struct cql_reading how, struct buf *out, struct err *e) MUST_CHECK;
 
 /* Prints a value as a CQL literal ('it''s', 0xcafe, {'a': 1}); Cassandra's
  * AbstractType.toCQLString. */
@@ -175,9 +182,9 @@ void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out);
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out);
 /* Prints a value as JSON, as SELECT JSON and toJson give it. */
 void cql_value_json(const struct cql_type *t, struct value v, struct buf *out);
-/* Converts JSON text to wire bytes, as INSERT JSON and fromJson take it; now_us as above. 0: a
- * value; 1: a JSON null; -1: an error in Cassandra's words. */
-int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now_us, struct buf *out,
+/* Converts JSON text to wire bytes, as INSERT JSON and fromJson take it. 0: a value; 1: a JSON
+ * null; -1: an error in Cassandra's words. */
+int cql_value_from_json(const struct cql_type *t, struct slice json, struct cql_reading how, struct buf *out,
                         struct err *e) MUST_CHECK;
 
 /* ---- key form ---- */

@@ -87,8 +87,8 @@ static int read_groups(struct slice text, uint8_t out[16]) {
     return at == 16 ? 0 : -1;
 }
 
-static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    (void)now_us;
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
     uint8_t v[16];
     if (text.n == 0) return 0;
     if ((t->id == CQL_LEXICAL_UUID ? read_groups : read_uuid)(text, v) < 0) {

@@ -151,7 +151,7 @@ int function_to_json(const struct function_in *in, struct buf *out) {
 
 int function_from_json(const struct function_in *in, struct buf *out) {
     struct err e = {0};
-    int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), in->ev->now_us, out, &e);
+    int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), in->ev->reading, out, &e);
     if (rc >= 0) return rc;
     bool decode = strncmp(e.text, "Could not decode", 16) == 0;
     if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0)

@@ -70,7 +70,8 @@ int number_to_big(struct number *v, bool whole, struct err *e) {
         buf_init(&text, 64);
         buf_init(&wire, 1024);
         cql_value_text(cql_type_scalar(CQL_DOUBLE), slice_of(raw, 8), &text);
-        int rc = cql_literal_parse(cql_type_scalar(CQL_DECIMAL), LIT_FLOAT, buf_slice(&text), "", 0, &wire, e);
+        int rc = cql_literal_parse(cql_type_scalar(CQL_DECIMAL), LIT_FLOAT, buf_slice(&text), "",
+                                   (struct cql_reading){0}, &wire, e);
         if (rc == 0) cql_decimal_read(buf_slice(&wire), v->n, &v->scale);
         buf_fini(&text);
         buf_fini(&wire);

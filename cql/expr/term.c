@@ -25,8 +25,8 @@ struct term *cqli_term_fold(struct compile *c, struct term *t) {
         if (t->args[i] && t->args[i]->kind != TERM_CONSTANT) return t;
     struct err failure = {0};
     struct evaluation ev = {.arena = c->arena, .err = t->kind == TERM_CALL ? &failure : c->err,
-                            .now_us = c->now_us,
-                            .now_s = c->now_us / 1000000};
+                            .reading = c->reading,
+                            .now_s = c->reading.now_us / 1000000};
     struct value v;
     if (term_eval(t, &ev, &v) < 0) return t->kind == TERM_CALL ? t : NULL;
     t->kind = TERM_CONSTANT;
@@ -247,7 +247,7 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
         struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
         if (!t) return NULL;
         buf_init(&b, 64 << 20);
-        if (cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err)) {
+        if (cql_literal_parse(to->type, x->literal, x->text, to->name, c->reading, &b, c->err)) {
             buf_fini(&b);
             return NULL;
         }

@@ -147,10 +147,11 @@ static bool is_whole_in_double(struct slice text) {
     buf_init(&bits, 0);
     buf_init(&shortest, 0);
     buf_init(&back, 0);
-    bool same = cql_literal_parse(real, LIT_FLOAT, text, "", 0, &bits, &ignored) == 0;
-    if (same && cql_literal_parse(decimal, LIT_FLOAT, text, "", 0, &exact, &ignored) == 0) {
+    bool same = cql_literal_parse(real, LIT_FLOAT, text, "", (struct cql_reading){0}, &bits, &ignored) == 0;
+    if (same && cql_literal_parse(decimal, LIT_FLOAT, text, "", (struct cql_reading){0}, &exact, &ignored) == 0) {
         cql_value_text(real, buf_slice(&bits), &shortest);
-        same = cql_literal_parse(decimal, LIT_FLOAT, buf_slice(&shortest), "", 0, &back, &ignored) == 0 &&
+        same = cql_literal_parse(decimal, LIT_FLOAT, buf_slice(&shortest), "",
+                                 (struct cql_reading){0}, &back, &ignored) == 0 &&
                cql_value_compare(decimal, buf_slice(&exact), buf_slice(&back)) == 0;
     }
     buf_fini(&exact);

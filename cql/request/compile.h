@@ -49,7 +49,7 @@ struct compile {
      * (cql/write/batch.c) */
     bool in_batch;
     struct err *err;
-    int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */
+    struct cql_reading reading; /* of literals; "now" is when the statement is compiled, as in Cassandra */
     /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
     struct term_scope *scope;
     struct term_search *search; /* term_compile's own: the budget for finding types, and the types found */

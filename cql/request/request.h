@@ -213,8 +213,8 @@ struct evaluation {
     struct err *err;
     uint32_t n_values;
     const struct value *values;
-    int64_t now_us;
-    int64_t now_s; /* of TTL and expiry: the client's (v5) or now_us */
+    struct cql_reading reading; /* of JSON; now_us: the run's */
+    int64_t now_s;              /* of TTL and expiry: the client's (v5) or now_us */
 };
 
 /* The result of a run, for its caller. */

@@ -11,7 +11,7 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
     if (v->kind == PROP_MAP)
         return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'restore_timestamp'. It should be a string");
     buf_init(&b, 64);
-    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", c->now_us, &b,
+    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", c->reading, &b,
                                &ignored);
     int64_t ms = !rc && b.n == 8 ? (int64_t)load_u64(b.p) : INT64_MAX;
     buf_fini(&b);

@@ -98,7 +98,7 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     struct buf b;
     buf_init(&b, 64);
     struct err ignored = {0};
-    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", 0, &b, &ignored);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", (struct cql_reading){0}, &b, &ignored);
     change->has_id = rc == 0 && b.n == 16;
     if (change->has_id) memcpy(change->id, b.p, 16);
     buf_fini(&b);

@@ -22,7 +22,8 @@ static void check_float(struct parse *p, struct slice text) {
     struct err ignored = {0};
     struct buf wire;
     buf_init(&wire, 0);
-    bool read = cql_literal_parse(cql_type_scalar(CQL_DOUBLE), LIT_FLOAT, text, "", 0, &wire, &ignored) == 0;
+    bool read = cql_literal_parse(cql_type_scalar(CQL_DOUBLE), LIT_FLOAT, text, "",
+                                  (struct cql_reading){0}, &wire, &ignored) == 0;
     value = read && wire.n == 8 ? load_u64(wire.p) << 1 >> 1 : 0;
     buf_fini(&wire);
     if (value == UINT64_C(0x7FF0000000000000))

@@ -30,7 +30,7 @@ static const char *column_name(struct cql_run *r, struct slice json, bool *may_e
     struct buf b;
     buf_init(&b, json.n + 1);
     char *name = NULL;
-    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, 0, &b, r->err) != 0) {
+    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, (struct cql_reading){0}, &b, r->err) != 0) {
         buf_fini(&b);
         return NULL;
     }
@@ -49,7 +49,7 @@ static const char *column_name(struct cql_run *r, struct slice json, bool *may_e
 static int set_column(struct cql_run *r, const struct schema_column *col, struct slice json, struct value *values) {
     struct buf b;
     buf_init(&b, r->arena->limit);
-    int rc = cql_value_from_json(col->type, json, r->now_us, &b, r->err);
+    int rc = cql_value_from_json(col->type, json, r->eval.reading, &b, r->err);
     if (rc == 1) values[col->ordinal] = value_null();
     if (rc == 0) {
         values[col->ordinal] = value_of_slice(arena_take(r->arena, &b));

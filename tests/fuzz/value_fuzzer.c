@@ -110,7 +110,7 @@ static void json(const struct cql_type *t, struct slice text) {
     struct err e = {0};
     buf_init(&made, 1 << 20);
     buf_init(&again, 1 << 20);
-    int rc = cql_value_from_json(t, text, 0, &made, &e);
+    int rc = cql_value_from_json(t, text, (struct cql_reading){0}, &made, &e);
     if (rc < 0 && !e.set) abort();
     if (rc == 0 && !buf_failed(&made))
         print_all(t, buf_slice(&made), &again); /* not always valid: "" is an empty tinyint, as in Cassandra */
@@ -123,7 +123,7 @@ static void literal(const struct cql_type *t, enum cql_literal kind, struct slic
     struct err e = {0};
     if (!cql_literal_fits(t, kind) || (!text.n && kind != LIT_STRING)) return; /* nobody asks for these */
     buf_init(&made, 1 << 20);
-    int rc = cql_literal_parse(t, kind, text, "v", 0, &made, &e);
+    int rc = cql_literal_parse(t, kind, text, "v", (struct cql_reading){0}, &made, &e);
     if (rc && !e.set) abort();
     if (!rc && !buf_failed(&made) && !takes_any_bytes(t) && cql_value_validate(t, buf_slice(&made), &e)) abort();
     buf_fini(&made);

@@ -88,7 +88,7 @@ static void test_literal_reads_and_prints_as_cassandra(void **state) {
         struct err e = {0};
         buf_init(&wire, 0);
         buf_init(&json, 0);
-        int rc = cql_literal_parse(t, k->kind, slice_str(k->literal), "v", 0, &wire, &e);
+        int rc = cql_literal_parse(t, k->kind, slice_str(k->literal), "v", (struct cql_reading){0}, &wire, &e);
         if (k->error) {
             assert_int_equal(-1, rc);
             assert_string_equal(k->error, e.text);
@@ -212,7 +212,7 @@ static void test_a_vector_writes_lengths_before_elements_of_no_promised_width(vo
         buf_init(&hex, 0);
         const struct cql_type *t = cql_type_parse(&a, slice_str(vectors[i].type), NULL, NULL, NULL, &e);
         assert_non_null(t);
-        if (cql_value_from_json(t, slice_str(vectors[i].json), 0, &wire, &e) != 0)
+        if (cql_value_from_json(t, slice_str(vectors[i].json), (struct cql_reading){0}, &wire, &e) != 0)
             fail_msg("%s: %s", vectors[i].type, e.text);
         cql_value_text(cql_type_scalar(CQL_BLOB), buf_slice(&wire), &hex);
         assert_true(slice_is(buf_slice(&hex), vectors[i].hex));
@@ -251,12 +251,14 @@ static void test_a_nul_byte_does_not_end_a_text(void **state) {
             struct err e = {0};
             struct buf wire;
             buf_init(&wire, 0);
-            assert_int_equal(cql_value_from_json(t, slice_str(json), 0, &wire, &e), taken ? 0 : -1);
+            assert_int_equal(cql_value_from_json(t, slice_str(json),
+                                                 (struct cql_reading){0}, &wire, &e), taken ? 0 : -1);
             buf_clear(&wire, 0);
             err_clear(&e);
             /* Only a quoted literal may hold a NUL byte. */
             bool quoted = cql_literal_fits(t, LIT_STRING);
-            int rc = quoted ? cql_literal_parse(t, LIT_STRING, slice_of(literal, n), "v", 0, &wire, &e) : 0;
+            int rc = quoted ? cql_literal_parse(t, LIT_STRING, slice_of(literal, n), "v",
+                                                (struct cql_reading){0}, &wire, &e) : 0;
             assert_int_equal(rc, taken || !quoted ? 0 : -1);
             if (nul && taken) assert_true(slice_eq(buf_slice(&wire), slice_of("ab\0z", 4)));
             buf_fini(&wire);
@@ -274,7 +276,8 @@ static void test_keys_of_a_map_in_json_differ_after_a_nul_byte(void **state) {
     buf_init(&wire, 0);
     const struct cql_type *t = cql_type_parse(&a, slice_str("map<text, int>"), NULL, NULL, NULL, &e);
     assert_non_null(t);
-    assert_int_equal(cql_value_from_json(t, slice_str("{\"x\\u0000a\": 1, \"x\\u0000b\": 2}"), 0, &wire, &e), 0);
+    assert_int_equal(cql_value_from_json(t, slice_str("{\"x\\u0000a\": 1, \"x\\u0000b\": 2}"),
+                                         (struct cql_reading){0}, &wire, &e), 0);
     assert_int_equal(cql_elems_open(t, buf_slice(&wire), &it), 0);
     assert_int_equal(it.left, 4);
     buf_fini(&wire);
@@ -301,7 +304,8 @@ static void test_escape_sequences_of_json(void **state) {
         buf_init(&json, 0);
         buf_init(&wire, 0);
         buf_printf(&json, "\"%s\"", rows[i][0]);
-        assert_int_equal(cql_value_from_json(cql_type_scalar(CQL_TEXT), buf_slice(&json), 0, &wire, &e), 0);
+        assert_int_equal(cql_value_from_json(cql_type_scalar(CQL_TEXT), buf_slice(&json),
+                                             (struct cql_reading){0}, &wire, &e), 0);
         assert_true(slice_is(buf_slice(&wire), rows[i][1]));
         buf_fini(&json);
         buf_fini(&wire);

@@ -170,13 +170,13 @@ static int read_object(struct reading *r, uint32_t line, struct rd *text) {
         buf_clear(&name, SIZE_MAX);
         buf_clear(&literal, SIZE_MAX);
         buf_clear(&wire, SIZE_MAX);
-        int rc = cql_value_from_json(cql_type_scalar(CQL_TEXT), key, 0, &name, &why);
+        int rc = cql_value_from_json(cql_type_scalar(CQL_TEXT), key, (struct cql_reading){0}, &name, &why);
         const struct schema_column *c = rc ? NULL : column_of(r, line, buf_slice(&name));
         bool number = *value.p == '-' || (*value.p >= '0' && *value.p <= '9');
         if (!c) continue;
         if (c->type->id == CQL_DECIMAL && number)
             buf_put_slice(&literal, value); /* INSERT JSON would lose trailing zeros, as it reads a double */
-        else if (!(rc = cql_value_from_json(c->type, value, 0, &wire, &why)))
+        else if (!(rc = cql_value_from_json(c->type, value, (struct cql_reading){0}, &wire, &why)))
             cql_value_print(c->type, buf_slice(&wire), &literal);
         if (rc < 0) err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, line, c->name, why.text);
         else if (!rc && keep(r, row, c, &literal)) break;
