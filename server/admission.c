@@ -225,8 +225,9 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
     const struct op_cost *c = r->cost;
     struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
     if (r->in->kind == REQUEST_PREPARE) return 0;
-    /* No limit applies to system_control: while the clock is frozen, nothing but a statement on it makes room again. */
-    if (c->is_system && !strcmp(c->keyspace, "system_control")) return 0;
+    /* No limit applies to system_control: while the clock is frozen, nothing but a statement on it makes room again.
+     * DESCRIBE and LIST read no table, so their cost has no keyspace. */
+    if (c->is_system && c->keyspace && !strcmp(c->keyspace, "system_control")) return 0;
     uint32_t n_reads = 0, n_writes = 0;
     for (const struct op_read *x = c->is_system ? NULL : c->reads; x; x = x->next) n_reads++;
     for (const struct op_write *w = c->is_system ? NULL : c->writes; w; w = w->next) n_writes++;

@@ -7,7 +7,7 @@ import struct
 import urllib.request
 
 import pytest
-from cassandra import ConsistencyLevel, ReadTimeout, WriteTimeout
+from cassandra import ConsistencyLevel, InvalidRequest, ReadTimeout, Unauthorized, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy
@@ -268,6 +268,20 @@ def test_a_test_moves_a_frozen_clock_over_a_connection_that_is_over_its_rate(lim
         guilty.execute("UPDATE system_control.clock SET advance_ms = 1000 WHERE name = 'server'")
         l.insert("t", 100, 1, session=guilty)
         guilty.execute("UPDATE system_control.clock SET state = 'free' WHERE name = 'server'")
+
+
+def test_statements_that_read_no_table_are_admitted(limited):
+    """The cost of DESCRIBE, LIST and CREATE ROLE names no keyspace."""
+    l = limited("--mode", "cassandra", "--limits", "enforce", "--guidance", "warn")
+    l.table("t")
+    assert [r.name for r in l.session.execute("DESCRIBE TABLES") if r.keyspace_name == "lim"] == ["t"]
+    for statement in ("DESCRIBE KEYSPACE lim", "DESCRIBE CLUSTER", "LIST ROLES", "LIST ALL PERMISSIONS", "LIST USERS", "CREATE ROLE r", "USE lim"):
+        try:
+            l.session.execute(statement)
+        except (InvalidRequest, Unauthorized):
+            pass  # without logins
+    l.insert("t", 1, 1)
+    assert l.server.alive()
 
 
 def test_each_subquery_of_an_in_is_a_statement_of_its_connection(limited):
