@@ -76,7 +76,7 @@ def write_until_errors(server):
         system = [r for r in session.execute("SELECT * FROM system_metering.metrics WHERE metric_name = 'SystemErrors'")]
         assert sum(r.sum for r in system) == errors and {(r.keyspace_name, r.table_name, r.operation, r.unit) for r in system} == {("disk", "t", "INSERT", "Count")}
         charged = session.execute("SELECT * FROM system_metering.tables WHERE keyspace_name = 'disk'").one()
-        assert (charged.write_units, charged.requests, charged.entities) == (len(acknowledged) * ROW_UNITS, len(acknowledged), len(acknowledged)), "what failed is free"
+        assert (charged.write_units, charged.requests, charged.entities) == (len(acknowledged) * ROW_UNITS, len(acknowledged), len(acknowledged) * ROW_UNITS), "what failed is free"  # an entity is 1 KiB, as a unit is
         for row in acknowledged[:: max(len(acknowledged) // 50, 1)]:
             assert session.execute(f"SELECT v FROM disk.t WHERE pk = {row}").one().v == value_of(row)
         session.execute("SELECT key FROM system.local")
@@ -143,7 +143,7 @@ def test_a_batch_over_tables_that_fails_is_free_on_all_of_them(tmp_path):
             session.execute("INSERT INTO disk.innocent (pk, v) VALUES (1, 0x01)")
             n, errors = write_batches_until_errors(session)
             tables = {r.table_name: r for r in session.execute("SELECT * FROM system_metering.tables WHERE keyspace_name = 'disk'")}
-            assert {name: (t.write_units, t.entities) for name, t in tables.items() if name.startswith("t")} == {f"t{i}": (n * BATCH_UNITS, n) for i in range(3)}
+            assert {name: (t.write_units, t.entities) for name, t in tables.items() if name.startswith("t")} == {f"t{i}": (n * BATCH_UNITS, n * BATCH_UNITS // 2) for i in range(3)}
             assert (tables["innocent"].write_units, tables["innocent"].requests) == (1, 1)
             partitions = [r for r in session.execute("SELECT * FROM system_metering.partitions") if r.table_name.startswith("t")]
             assert {r.write_units for r in partitions} == {0, BATCH_UNITS}, "a partition was written once, or its only write failed"
