@@ -117,7 +117,7 @@ static void set_account(struct np_call *call) {
     call->account = (struct np_account){
         .opcode = call->env.opcode,
         .read_halves = (int64_t)(call->charge.read_units * 2),
-        .write_halves = (int64_t)((call->charge.write_units + call->charge.static_write_units) * 2),
+        .write_halves = (int64_t)(call->charge.region_write_units * 2),
         .throttled = a->verdict && limit_refuses(a->verdict),
         .prepared = a->result.kind == RESULT_PREPARED,
         .schema_changed = a->result.kind == RESULT_SCHEMA_CHANGE,

@@ -92,6 +92,8 @@ SELDOM static void record(struct np_call *call, struct capture_recorder *to) {
         q.read_halves = (uint64_t)(charge->read_units * 2);
         q.write_halves = (uint64_t)(charge->write_units * 2);
         q.static_halves = (uint64_t)(charge->static_write_units * 2);
+        double billed = charge->write_units + charge->static_write_units;
+        if (billed > 0 && billed == charge->region_write_units) q.marks |= CAPTURE_ONE_REGION;
         q.row_bytes = charge->row_bytes;
         q.static_bytes = charge->static_bytes;
         q.rows_read = call->cost.rows_read;

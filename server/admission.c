@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "metering/guidance.h"
 #include "metering/size/size.h"
 
 enum { PARTS_AT_HAND = 16 };
@@ -208,13 +209,14 @@ static int answer(struct cql_run *r, const struct limit_verdict *v, struct err *
     struct limit_verdict *copy = ARENA_NEW(r->arena, struct limit_verdict);
     if (!copy) return err_nomem(e);
     *copy = *v;
+    if (!r->cost->is_write && r->cost->reads) copy->guidance.read = guidance_class_name(r->cost->guidance_class);
     r->answer.verdict = copy;
     if (v->over.limit != LIMITS && v->over.enforced) return refuse(r, &v->over, e);
     if (v->guidance.limit == LIMITS) return 0;
-    if (v->guidance.enforced) return refuse(r, &v->guidance, e);
+    if (v->guidance.enforced) return refuse(r, &copy->guidance, e);
     struct buf text;
     buf_init(&text, 0);
-    limit_over_text(&v->guidance, &text);
+    limit_over_text(&copy->guidance, &text);
     int rc = cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
     return rc;

@@ -103,6 +103,8 @@ static inline int give_row(struct engine_source *s, const struct eng_row *row, s
     return READ_ROWS;
 }
 
+/* The row is charged and leaves the page's count of rows alone, in keyspaces mode, too: AWS says that PAGE SIZE 1
+ * with LIMIT 1 reads one row if none has expired (its page about capacity), so that it reads on over expired ones. */
 static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
     if (!charge_row(s, row)) return READ_END;

@@ -46,7 +46,11 @@ struct capture_header {
 };
 
 enum capture_kind { CAPTURE_STATEMENT = 1, CAPTURE_REQUEST, CAPTURE_DROPPED, CAPTURE_END };
-enum capture_mark { CAPTURE_THROTTLED = 1, CAPTURE_DIGEST = 2 /* the body is a digest */ };
+enum capture_mark {
+    CAPTURE_THROTTLED = 1,
+    CAPTURE_DIGEST = 2,    /* the body is a digest */
+    CAPTURE_ONE_REGION = 4 /* the write units are those of one Region: its keyspace has one, or no condition held */
+};
 
 struct capture_statement {
     struct slice id, keyspace, text;

@@ -75,6 +75,7 @@ struct limit_over {
     int64_t rate;      /* of the limit: units a second, or its maximum */
     double asked;      /* 0: a read that has not run */
     int64_t retry_us;  /* from now; 0: a retry cannot succeed */
+    const char *read;  /* the guidance's class of the read that it refuses; NULL: another limit, or a write */
 };
 struct limit_verdict {
     struct limit_over over;     /* of the limits */

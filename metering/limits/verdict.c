@@ -52,6 +52,7 @@ void limit_over_text(const struct limit_over *o, struct buf *out) {
     buf_printf(out, " (%s: %lld %s", info->name, (long long)o->rate, info->unit);
     if (o->asked > 0) buf_printf(out, ", asked %g", o->asked);
     buf_put_str(out, ")");
+    if (o->read) buf_printf(out, "; the read is a %s", o->read);
     if (o->retry_us) buf_printf(out, "; retry in %lld ms", milliseconds(o->retry_us));
 }
 
@@ -66,6 +67,7 @@ void limit_over_json(const struct limit_over *o, struct buf *out) {
     buf_printf(out, ",\"rate\":%lld,\"unit\":\"%s\",\"asked\":", (long long)o->rate, info->unit);
     if (o->asked > 0) buf_printf(out, "%g", o->asked);
     else buf_put_str(out, "null");
+    if (o->read) buf_printf(out, ",\"guidance_class\":\"%s\"", o->read);
     buf_put_str(out, ",\"retry_after_ms\":");
     if (o->retry_us) buf_printf(out, "%lld}", milliseconds(o->retry_us));
     else buf_put_str(out, "null}");

@@ -124,8 +124,11 @@ def test_entities_are_counted_and_refused_with_a_back_off(guided):
         try:
             future.result()
         except ReadTimeout as e:
-            assert "Partition guidance: too many entities of a partition of gui.other (entities-partition: 100 entities per second, asked 1)" in str(e)
-            waits.append(json.loads(future.custom_payload["throttle"])["retry_after_ms"])
+            assert "Partition guidance: too many entities of a partition of gui.other (entities-partition: 100 entities per second, asked 1)" \
+                "; the read is a point query" in str(e)
+            throttle = json.loads(future.custom_payload["throttle"])
+            assert throttle["guidance_class"] == "point query"
+            waits.append(throttle["retry_after_ms"])
     assert all(1000 <= w <= 5000 for w in waits)  # 200 + [800, 1200] * (2^x - 1), at most 5000
     assert list(s.execute("SELECT * FROM gui.other WHERE pk = 2 AND ck = 1")) == [], "another partition does not pay"
 

@@ -4,12 +4,14 @@ import math
 import re
 import struct
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
 
+from ports import free_port
 from tally_server import SLOWER, TALLYD, Server, create_keyspace
 from test_documented_charges import MODELS, definition, literals, name, read_cases
 
@@ -678,6 +680,33 @@ def test_a_running_server_is_estimated_by_its_last_minute(asked_server):
     assert table["rows"] == 60 and table["storage_bytes"]["documented-2022"] > 60 * 123 and table["storage_bytes"]["current"] is None
     assert table["busiest_partitions"][0]["key"] == "customer = 2" and table["partitions_above_a_limit"] == 0
     assert said["costs"][0]["on_demand"]["total"] > 0
+
+
+def test_a_condition_that_fails_is_charged_in_one_of_several_regions(tmp_path):
+    """A write takes a unit in each of three Regions, a condition that does not hold one unit in all. The bill has their sum; the capture's estimate and
+    /metrics count what each Region takes."""
+    file = tmp_path / "regions.tcap"
+    server = Server(tmp_path, "--ddl-delay", "none", "--admin-port", str(free_port()), "--capture", file).start()
+    with server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3, 'ap-northeast-1': 3}")
+        session.execute("CREATE TABLE shop.t (p int PRIMARY KEY, v text)")
+
+        def bill(statement, values):
+            future = session.execute_async(statement, values)
+            future.result()
+            return struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+
+        insert, update = (session.prepare(s) for s in ("INSERT INTO shop.t (p, v) VALUES (?, 'a')", "UPDATE shop.t SET v = 'b' WHERE p = ? IF v = 'none'"))
+        assert [bill(insert, (p,)) for p in range(4)] == [3] * 4
+        assert [bill(update, (1,)) for _ in range(5)] == [1] * 5
+        with urllib.request.urlopen(f"http://{server.admin}/metrics") as answer:
+            assert "\ntally_write_units_total 9\n" in answer.read().decode()
+    server.stop()
+    run = tally("capacity", "--capture", file, "--json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    units = {s["cql"].split()[0]: (s["observed"], s["documented-2022"]["write_units"]["mean"]) for s in json.loads(run.stdout)["statements"]}
+    assert units == {"INSERT": (4, 1), "UPDATE": (5, 1)}
 
 
 def test_a_capture_is_estimated_by_what_it_was_charged(asked_server, files):

@@ -243,9 +243,11 @@ static bool one_partition(const struct op_cost *c, int64_t *token, struct slice 
     return !first;
 }
 
-/* The write units in each Region of the keyspace. The record has the bill, their sum. */
+/* The write units in each Region of the keyspace. The record has the bill: their sum, or the units of one
+ * Region, as its mark says. */
 static double writes_of(const struct trace_request *r, const struct schema_table *t) {
-    return (double)(r->q.write_halves + r->q.static_halves) / 2 / schema_regions(t->keyspace);
+    double billed = (double)(r->q.write_halves + r->q.static_halves) / 2;
+    return r->q.marks & CAPTURE_ONE_REGION ? billed : billed / schema_regions(t->keyspace);
 }
 
 /* Runs a request that counts, and notes its visit to a partition. */
