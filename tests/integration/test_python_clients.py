@@ -233,7 +233,7 @@ def test_langchain_llm_cache(langchain):
 
 def test_langchain_vector_stores_work_only_without_an_index(langchain):
     if langchain.strict:
-        no_type = refused("vector is not yet supported. Store it as text, blob or bigint.")
+        no_type = refused("vector is not yet supported. Store it as text or blob.")
         assert langchain("vector_store") == langchain("semantic_cache") == no_type
         what, words = langchain("unindexed_store")  # the store's own session is at LOCAL_ONE
         assert what == "InvalidRequest" and "Supported consistency levels are: LOCAL_QUORUM" in words
