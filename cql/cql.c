@@ -15,7 +15,7 @@
 #include "cql/write/write.h"
 
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
-                             const struct virtual_patience *patience, struct table_size *out, struct err *e) {
+                             const struct patience *patience, struct table_size *out, struct err *e) {
     int64_t now_us = clock_wall_us(db->options.clock);
     return table_billable_bytes(db->sizes, schema, t, now_us, patience, out, e);
 }

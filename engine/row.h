@@ -109,13 +109,13 @@ static inline bool eng_row_is_as_stored(const struct eng_row *r) {
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted
  * (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
-/* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1 and
- * ERR_SERVER on damage. */
+/* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1: ERR_SERVER
+ * on damage; or the thread's question (base/patience.h) has stopped it, and has set its own error. */
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of cells with equal column and path only the winner stays. */
 void eng_row_sort(struct eng_row *r);
 /* out = reconcile(a, b), directly from and to stored form. Their order matters only for the key's
- * image, which is taken from a, the earlier one. -1: damaged bytes. */
+ * image, which is taken from a, the earlier one. -1: damaged bytes, or stopped as eng_row_decode. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
 /* The same for rows that are decoded but not resolved. The result goes to *out, with its cells in
  * the arena; paths and values stay in the memory of a and b. -1: no memory. */

@@ -84,7 +84,7 @@ static int take_table(void *arg, const struct table_stats *t, uint32_t second) {
 /* Takes the billable sizes of tables. Counting one reads only the parts of the table that have
  * changed since the last count. */
 static int take_sizes(const struct system_metering *m, const struct schema *schema,
-                      const struct virtual_patience *patience, const struct metric_want *want, struct gauges *gauges,
+                      const struct patience *patience, const struct metric_want *want, struct gauges *gauges,
                       struct err *e) {
     uint32_t minute = (uint32_t)(clock_wall_us(m->clock) / 60000000);
     for (uint32_t i = 0; i < schema->n_spaces; i++) {
@@ -104,7 +104,7 @@ static int take_sizes(const struct system_metering *m, const struct schema *sche
 }
 
 /* Collects all metrics that are wanted; the caller frees the list. */
-static int gather(struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience,
+static int gather(struct system_metering *m, const struct schema *schema, const struct patience *patience,
                   struct metrics *all, struct err *e) {
     struct gauges gauges = {0};
     int rc = ledger_tables(m->ledger, take_table, all) || ledger_gone(m->ledger, take_table, all) ||
@@ -133,7 +133,7 @@ static int gather(struct system_metering *m, const struct schema *schema, const 
 int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn,
                          void *fn_arg, struct err *e) {
     struct metrics all = {.want = want};
-    const struct virtual_patience patience = {0};
+    const struct patience patience = {0};
     int rc = gather(arg, schema, &patience, &all, e);
     /* Skip OTHER, an operation that CloudWatch does not have. */
     for (size_t i = 0; !rc && i < all.n; i++)

@@ -58,6 +58,8 @@ static void count(const struct store_read *r, int rc, struct op_cost *cost) {
 static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                     struct err *e) {
     int rc = UNLIKELY(view->gone) ? 0 : s->ops->read(s, view, tier, r, e);
+    if (rc == 0 && tier == ENG_TIER_CACHE && r->row.bytes.n + r->statics.bytes.n > ENG_CACHE_BYTES_MAX)
+        return KV_INCOMPLETE;
     if (!(s->ops->offers & STORE_ONE_WRITER) && rc == 0 && !view->gone)
         s->front->ballot_read(s, slice_of(r->key.p, r->n_prefix), r->ballot);
     return rc;

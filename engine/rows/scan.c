@@ -20,7 +20,6 @@ enum {
     PARTITION_CHUNK = 4096,
     ROW_CHUNK = 8192,
     CACHE_ROWS_MAX = 1024,
-    CACHE_BYTES_MAX = 512 << 10,
     COVERED_MANY = 500,
     KEPT_CHUNK = 8 << 10,
     KEPT_MAX = 4096 /* bytes of a row that is copied so that it stays */
@@ -175,7 +174,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     s->spec = *spec;
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
-    s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
+    s->bytes_left = tier == ENG_TIER_CACHE ? ENG_CACHE_BYTES_MAX : SIZE_MAX;
     s->cost = cost ? cost : &s->unused_cost;
     arena_init(&s->spec_arena, 1024, 0);
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
@@ -335,6 +334,7 @@ static int read_head(struct eng_scan *s, struct err *e) {
         if (kind == ENGI_PARTITION_DELETION && engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
             return -1;
         if (kind == ENGI_STATIC && s->spec.statics) {
+            if (s->tier == ENG_TIER_CACHE && s->it->value.n > ENG_CACHE_BYTES_MAX) return ENG_INCOMPLETE;
             struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
             if (!bytes.p) return err_nomem(e);
             eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));

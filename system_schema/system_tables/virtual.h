@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/patience.h"
 #include "system_schema/objects/schema.h"
 
 /* Is it one of the keyspaces whose tables Cassandra computes? DESCRIBE and system_virtual_schema show
@@ -26,13 +27,6 @@ struct virtual_prepared {
     const char *keyspace, *query; /* keyspace: the session's, or NULL */
 };
 typedef int (*virtual_prepared_fn)(void *arg, const struct virtual_prepared *p);
-
-/* A long-running function calls ask now and then. 0: go on; -1: stop with the error that ask has
- * set. */
-struct virtual_patience {
-    int (*ask)(void *arg);
-    void *arg;
-};
 
 /* The inputs of a yielding function. */
 struct virtual_context {
@@ -49,7 +43,7 @@ struct virtual_context {
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
     void (*unlist_prepared)(void *prepared, const struct slice *id); /* leaves out one, or (NULL) all, from then on */
     void *prepared;
-    struct virtual_patience patience;
+    struct patience patience;
     struct err *err;
 };
 

@@ -24,19 +24,19 @@ struct operands {
 };
 
 static int merge_two(const struct kv *kv, struct slice a, struct slice b, struct buf *out) {
-    return kv->o.merge(a, b, out) || buf_failed(out) ? -1 : 0;
+    return !rocks_may_merge(a.n + b.n) || kv->o.merge(a, b, out) || buf_failed(out) ? -1 : 0;
 }
 
 /* Folds each half first, so that small operands are joined before they meet a large one, and each
  * byte is written a logarithmic number of times. The result is in out, or, of a single operand,
- * where the operand is. p NULL: damaged. */
+ * where the operand is. p NULL: damaged, or too much for the read (rocks_may_merge). */
 static struct slice fold_operands(const struct operands *o, int from, int n, struct buf *out) {
     if (n == 1) return slice_at(o->at[from], o->sizes[from]);
     struct buf halves[2];
     for (int i = 0; i < 2; i++) buf_init(&halves[i], 0);
     struct slice a = fold_operands(o, from, n / 2, &halves[0]),
-                 b = fold_operands(o, from + n / 2, n - n / 2, &halves[1]);
-    int rc = !a.p || !b.p || merge_two(o->kv, a, b, out);
+                 b = a.p ? fold_operands(o, from + n / 2, n - n / 2, &halves[1]) : a;
+    int rc = !b.p || merge_two(o->kv, a, b, out);
     for (int i = 0; i < 2; i++) buf_fini(&halves[i]);
     return rc ? (struct slice){0} : buf_slice(out);
 }

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/hot.h"
+#include "base/patience.h"
 #include "engine/local/rocksdb/rocks.h"
 
 struct rocks_iter {
@@ -14,7 +15,33 @@ struct rocks_iter {
     rocksdb_readoptions_t *read;
 };
 
+enum { LOOP_MERGE_MAX = 4 << 20 }; /* bytes that a read merges on a loop */
+
+/* The read that RocksDB does for this thread. Flushes and compactions merge on threads of RocksDB, which
+ * read nothing here. */
+static _Thread_local struct {
+    bool on_loop, put_off;
+    size_t merged; /* bytes */
+} reading;
+
+bool rocks_may_merge(size_t bytes) {
+    reading.merged += bytes;
+    if (LIKELY(reading.merged <= LOOP_MERGE_MAX)) return true;
+    reading.put_off = reading.on_loop;
+    return !reading.on_loop && !patience_ask();
+}
+
+static void read_begins(enum eng_tier tier) {
+    reading.on_loop = tier == ENG_TIER_CACHE;
+    reading.put_off = false;
+    reading.merged = 0;
+}
+
 static int read_failed(char *text, struct err *e) {
+    if (reading.put_off || patience_ask()) { /* RocksDB's text is of a merge that failed */
+        rocksdb_free(text);
+        return reading.put_off ? KV_INCOMPLETE : -1;
+    }
     /* The C API has no status codes. */
     if (strstr(text, "no blocking io") || strstr(text, "Result incomplete")) {
         rocksdb_free(text);
@@ -28,6 +55,7 @@ int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value 
     if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     if (kv_is_cold(tier)) return KV_INCOMPLETE;
     rocks_count_nothing();
+    read_begins(tier);
     rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(kv->db, kv->read[tier], rocks_chars(key), key.n, &text);
     if (text) return read_failed(text, e);
     if (!pinned) return 0;
@@ -63,6 +91,7 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
     rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
     if (rocks_injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     if (kv_is_cold(((struct rocks_iter *)iter)->tier)) return KV_INCOMPLETE;
+    read_begins(((struct rocks_iter *)iter)->tier);
     switch (move) {
     case KV_SEEK: rocksdb_iter_seek(i, rocks_chars(key), key.n); break;
     case KV_SEEK_BACK: rocksdb_iter_seek_for_prev(i, rocks_chars(key), key.n); break;
