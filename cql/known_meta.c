@@ -14,6 +14,11 @@ struct known_meta_note {
     uint8_t id[16], meta[16];
 };
 
+/* Y2. The columns are those of the newest answer to a PREPARE of the statement on the connection. */
+struct known_meta_learned {
+    uint8_t id[16], meta[16];
+};
+
 static size_t bucket_of(const uint8_t *id) { return load_u32(id) % KNOWN_META_BUCKETS; }
 
 static void leave_list(struct known_meta *k, struct known_meta_note *n) {
@@ -76,7 +81,35 @@ void known_meta_open(struct known_meta *k, struct cql_client *c) {
     k->last = c;
 }
 
+static struct known_meta_learned *find_learned(const struct cql_client *c, const uint8_t *id) {
+    for (unsigned i = 0; i < LEARNED_MAX && i < c->n_learned; i++)
+        if (memcmp(c->learned[i].id, id, 16) == 0) return &c->learned[i];
+    return NULL;
+}
+
+void known_meta_learn(const struct known_meta *k, struct cql_client *c, const uint8_t *id, const uint8_t *meta) {
+    struct known_meta_learned *l = find_learned(c, id);
+    if (c->closed) return;
+    if (!l) {
+        if (!known_meta_differs(k, id, meta)) return;
+        if (!c->learned && (fault_hit(FAULT_ALLOC) || !(c->learned = calloc(LEARNED_MAX, sizeof(*l))))) return;
+        l = &c->learned[c->n_learned++ % LEARNED_MAX];
+        memcpy(l->id, id, 16);
+    }
+    memcpy(l->meta, meta, 16);
+    assert(known_meta_has_learned(c, id, meta)); /* Y2 */
+}
+
+bool known_meta_has_learned(const struct cql_client *c, const uint8_t *id, const uint8_t *meta) {
+    const struct known_meta_learned *l = find_learned(c, id);
+    return l && memcmp(l->meta, meta, 16) == 0;
+}
+
 bool known_meta_close(struct known_meta *k, struct cql_client *c) {
+    free(c->learned);
+    c->learned = NULL;
+    c->n_learned = 0;
+    c->closed = true;
     *(c->older ? &c->older->newer : &k->first) = c->newer;
     *(c->newer ? &c->newer->older : &k->last) = c->older;
     uint64_t settled = k->first ? k->first->opened : k->changes;

@@ -147,6 +147,7 @@ void cql_client_open(struct cql_db *db, struct cql_client *client) {
     if (!db) return;
     pthread_mutex_lock(&db->prepared->lock);
     known_meta_open(&db->prepared->known, client);
+    client->cache = db->prepared;
     pthread_mutex_unlock(&db->prepared->lock);
 }
 
@@ -157,6 +158,23 @@ void cql_client_close(struct cql_db *db, struct cql_client *client) {
     bool dropped = known_meta_close(&c->known, client);
     for (struct cql_prepared *p = c->oldest; dropped && p; p = p->newer) look_renewed(c, p);
     pthread_mutex_unlock(&c->lock);
+}
+
+void cql_client_learn(struct cql_client *client, const struct prepared_info *info) {
+    struct prepared_cache *c = client->cache;
+    if (!c || !info->result.n) return;
+    pthread_mutex_lock(&c->lock);
+    known_meta_learn(&c->known, client, info->id, info->result.id);
+    pthread_mutex_unlock(&c->lock);
+}
+
+bool cql_client_knows(struct cql_client *client, struct slice id, const struct result_meta *meta) {
+    struct prepared_cache *c = client->cache;
+    if (!c || id.n != sizeof(meta->id)) return false;
+    pthread_mutex_lock(&c->lock);
+    bool knows = known_meta_has_learned(client, id.p, meta->id);
+    pthread_mutex_unlock(&c->lock);
+    return knows;
 }
 
 /* Takes a reference of its own. Another thread may have put the same statement there: the newer one stays. */

@@ -53,6 +53,10 @@ const char *prepared_keyspace(const struct cql_prepared *p);
  * the two functions do nothing. */
 void cql_client_open(struct cql_db *db, struct cql_client *c);
 void cql_client_close(struct cql_db *db, struct cql_client *c);
+/* Its connection before v5 is sent the answer to a PREPARE: what is sent later follows it. */
+void cql_client_learn(struct cql_client *c, const struct prepared_info *info);
+/* Whether the client knows these columns of the statement, because it has prepared it since they changed. */
+bool cql_client_knows(struct cql_client *c, struct slice id, const struct result_meta *meta);
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);
 void cql_prepared_unref(struct cql_prepared *p);

@@ -92,7 +92,10 @@ int npi_answer_encode(struct np_call *call) {
         case RESULT_VOID: np_put_void(out); break;
         case RESULT_ROWS: np_rows_end(&call->rows, res); break;
         case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
-        case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
+        case RESULT_PREPARED:
+            np_put_prepared(out, version, cql_prepared_info(res->prepared));
+            if (version < 5) cql_client_learn(&call->conn->client, cql_prepared_info(res->prepared));
+            break;
         case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
         }
     }

@@ -46,7 +46,8 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     call->reply.share = &c->output.share;
     if (np_query_decode(&call->env, call->body, &call->arena, &call->request, &call->options, &call->err))
         return CQL_FAILED;
-    np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
+    np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &c->client,
+                 call->request.prepared_id, &call->err);
     return cql_run(&call->r);
 }
 

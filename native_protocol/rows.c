@@ -9,7 +9,7 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     np_reply_open(r->reply, NP_RESULT);
     r->meta = meta;
     bool renewed = r->reply->version < 5 && atomic_load_explicit(&meta->renewed, memory_order_relaxed);
-    r->specs = !r->skip_metadata || meta->always || renewed;
+    r->specs = !r->skip_metadata || meta->always || (renewed && !cql_client_knows(r->client, r->statement, meta));
     buf_u32(out, RESULT_ROWS);
     r->flags_at = out->n;
     buf_u32(out, 0);
@@ -63,7 +63,8 @@ static size_t rows_bytes(const struct row_sink *s) {
     return np_reply_size(r->reply);
 }
 
-void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {
+void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct cql_client *client,
+                  struct slice statement, struct err *err) {
     *rows = (struct np_rows){
         .sink = {.begin = rows_begin,
                  .rows = rows_rows,
@@ -71,6 +72,8 @@ void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metada
                  .bytes = rows_bytes},
         .reply = reply,
         .skip_metadata = skip_metadata,
+        .client = client,
+        .statement = statement,
         .err = err,
     };
 }

@@ -17,6 +17,8 @@ struct np_rows {
     struct row_sink sink;
     struct np_reply *reply;
     bool skip_metadata; /* asked by the client */
+    struct cql_client *client;
+    struct slice statement; /* the id in an EXECUTE */
     bool specs;         /* they precede the rows */
     const struct result_meta *meta; /* NULL before begin */
     size_t flags_at, specs_at, count_at;
@@ -25,6 +27,7 @@ struct np_rows {
 };
 
 /* The reply is not open yet, or its message is still empty. err gets the error when a response grows too large. */
-void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err);
+void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct cql_client *client,
+                  struct slice statement, struct err *err);
 /* Completes the message. */
 void np_rows_end(struct np_rows *rows, const struct cql_result *result);

@@ -75,8 +75,12 @@ struct cql_session {
 
 /* A connection, as the cache of prepared statements knows it (cql_client_open). */
 struct cql_client {
+    struct prepared_cache *cache; /* NULL: it was never opened */
     struct cql_client *older, *newer;
     uint64_t opened; /* at so many changes of the schema */
+    struct known_meta_learned *learned; /* a ring (cql/known_meta.h); NULL: nothing */
+    unsigned n_learned; /* so far */
+    bool closed;        /* it learns nothing: answers that are under way may outlive the connection */
 };
 
 /* ---- results ---- */

@@ -155,6 +155,22 @@ def test_rows_of_a_table_that_is_made_anew_as_it_was_come_without_columns(sessio
         assert not described(session, prepared), i
 
 
+def test_a_connection_that_has_prepared_the_new_columns_gets_rows_without_them(sessions, described):
+    a, b, c = sessions(4, 3)
+    make_table(a, "learned", rows=1)
+    text = "SELECT * FROM prep.learned WHERE p = 1"
+    old = a.prepare(text)
+    assert not described(a, old)
+    a.execute("ALTER TABLE prep.learned ADD w int")
+    fresh = b.prepare(text)
+    assert not described(b, fresh) and b.execute(fresh).one() == (1, 0, 0, None)
+    assert described(a, old) and described(c, fresh)  # they have not prepared it since
+    a.execute("ALTER TABLE prep.learned ADD x int")
+    again = a.prepare(text)
+    assert not described(a, again) and a.execute(again).one() == (1, 0, 0, None, None)
+    assert described(b, fresh) and b.execute(fresh).one() == (1, 0, 0, None, None)  # what it has prepared is old now
+
+
 def test_rows_come_with_their_columns_until_who_may_know_others_has_gone(sessions, described, cassandra_server):
     with cassandra_server.cluster(protocol_version=4) as old:
         a = old.connect()
@@ -163,11 +179,11 @@ def test_rows_come_with_their_columns_until_who_may_know_others_has_gone(session
         known = a.prepare(text)
         assert not described(a, known)
         a.execute("ALTER TABLE prep.altered ADD w int")
-        (b,) = sessions(4, 1)
+        b, c = sessions(4, 2)
         fresh = b.prepare(text)
         assert described(a, known) and a.execute(known).one() == (1, 0, 0, None)
-        assert described(b, fresh)  # who of them asks is not known
+        assert described(c, fresh)  # its connection has not prepared the statement
         other = b.prepare("SELECT v FROM prep.altered WHERE p = 1")
         assert not described(b, other)  # nobody knows anything else of this one
-    eventually(lambda: not described(b, fresh))
-    assert b.execute(fresh).one() == (1, 0, 0, None)
+    eventually(lambda: not described(c, fresh))
+    assert c.execute(fresh).one() == (1, 0, 0, None)

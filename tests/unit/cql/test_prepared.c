@@ -121,6 +121,51 @@ static void test_what_clients_know_is_noted_until_the_last_of_them_has_gone(void
     free(k);
 }
 
+static void learn(const struct known_meta *k, struct cql_client *c, uint32_t id, uint32_t meta) {
+    uint8_t i[16] = {0}, m[16] = {0};
+    store_u32(i, id), store_u32(m, meta);
+    known_meta_learn(k, c, i, m);
+}
+
+static bool has_learned(const struct cql_client *c, uint32_t id, uint32_t meta) {
+    uint8_t i[16] = {0}, m[16] = {0};
+    store_u32(i, id), store_u32(m, meta);
+    return known_meta_has_learned(c, i, m);
+}
+
+static void test_a_client_has_learned_what_its_last_answer_told(void **state) {
+    (void)state;
+    struct known_meta *k = calloc(1, sizeof(*k));
+    struct cql_client old, other;
+    known_meta_open(k, &old);
+    known_meta_open(k, &other);
+    learn(k, &old, 1, 10);
+    assert_false(has_learned(&old, 1, 10)); /* nothing else is known of it: nothing is to be remembered */
+    note(k, 1, 10);
+    learn(k, &old, 1, 11);
+    assert_true(has_learned(&old, 1, 11));
+    assert_false(has_learned(&old, 1, 10) || has_learned(&old, 2, 11) || has_learned(&other, 1, 11));
+    fault_arm(FAULT_ALLOC, 1);
+    learn(k, &other, 1, 11);
+    assert_false(has_learned(&other, 1, 11)); /* without memory it gets columns */
+    learn(k, &old, 1, 10); /* the columns are as they were, and nothing else is noted */
+    assert_true(has_learned(&old, 1, 10) && !has_learned(&old, 1, 11));
+    for (uint32_t i = 2; i < 2 + LEARNED_MAX; i++) {
+        note(k, i, 1);
+        learn(k, &old, i, 2);
+    }
+    assert_false(has_learned(&old, 1, 10)); /* gave way, and only it */
+    for (uint32_t i = 2; i < 2 + LEARNED_MAX; i++) assert_true(has_learned(&old, i, 2));
+    learn(k, &other, 2, 2);
+    assert_true(has_learned(&other, 2, 2));
+    known_meta_close(k, &old);
+    learn(k, &old, 3, 2); /* an answer that comes behind the end of the connection */
+    assert_false(has_learned(&old, 2, 2) || has_learned(&old, 3, 2));
+    known_meta_close(k, &other);
+    known_meta_fini(k);
+    free(k);
+}
+
 /* Behind the bound columns go with rows of everything: an old client beside many changes misreads nothing. */
 static void test_a_note_that_gives_way_counts_for_all_statements(void **state) {
     (void)state;
@@ -285,6 +330,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
         cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
         cmocka_unit_test(test_what_clients_know_is_noted_until_the_last_of_them_has_gone),
+        cmocka_unit_test(test_a_client_has_learned_what_its_last_answer_told),
         cmocka_unit_test(test_a_note_that_gives_way_counts_for_all_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
