@@ -94,7 +94,7 @@ static void compile(struct read_test *t, const char *cql) {
     if (select_compile(&c, ast, &out)) fail_msg("%s: %s", cql, t->h.err.text);
     t->plan = out.plan;
     t->r = (struct cql_run){
-        .arena = a, .err = &t->h.err, .now_us = 1, .eval = {.arena = a, .err = &t->h.err, .now_us = 1}};
+        .arena = a, .err = &t->h.err, .now_us = 1, .eval = {.arena = a, .err = &t->h.err, .reading.now_us = 1}};
     schema_unref(schema);
 }
 

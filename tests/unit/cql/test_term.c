@@ -33,7 +33,7 @@ static void setup(struct fixture *f) {
     f->c = (struct compile){.arena = &f->arena, .binds = &f->binds, .err = &f->err};
     f->db.options.clock = &clock_frozen;
     f->ev = (struct evaluation){.db = &f->db, .arena = &f->arena, .err = &f->err,
-                                .now_us = frozen(NULL), .now_s = 1700000000};
+                                .reading.now_us = frozen(NULL), .now_s = 1700000000};
 }
 
 static struct term *compile(struct fixture *f, const char *type, const char *text) {
