@@ -197,9 +197,10 @@ static struct cql_statement *compile_once(struct cql_run *r, struct slice query,
     struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->schema->cassandra_mode, r->err);
     if (!ast) return NULL;
     r->answer.stmt_kind = ast->kind;
+    enum partitioner_id partitioner = r->session ? r->session->partitioner : PARTITIONER_MURMUR3;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds,
-                        .compat = compat_in(r, &r->db->options.compat), .reading = r->eval.reading, .err = r->err,
-                        .permit = cql_permit, .asked_by = r};
+                        .partitioner = partitioner, .compat = compat_in(r, &r->db->options.compat),
+                        .reading = r->eval.reading, .err = r->err, .permit = cql_permit, .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
     if (!s && c.tables) name_table(r->cost, c.tables->table);
     return s;
@@ -382,7 +383,7 @@ static enum cql_outcome run(struct cql_run *r) {
         return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->in->query, keyspace));
     case REQUEST_PREPARE: {
         if (default_keyspace(r, &keyspace)) return CQL_FAILED;
-        struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->err);
+        struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->session->partitioner, r->err);
         if (!p) return CQL_FAILED;
         r->answer.stmt_kind = prepared_statement(p)->kind;
         r->answer.result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};

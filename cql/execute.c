@@ -32,8 +32,8 @@ static enum cql_outcome run_on(struct cql_run *r, enum cql_outcome outcome) {
 int cql_execute(struct cql_execution *x, struct err *e) {
     const struct cql_db_options *o = &x->db->options;
     struct cql_run *r = &x->run;
-    x->own = (struct cql_session){.protocol_version = 4, .local_address = "127.0.0.1", .role = x->role,
-                                   .client_address = x->client_address};
+    x->own = (struct cql_session){.protocol_version = 4, .partitioner = catalog_partitioner(o->catalog),
+                                  .local_address = "127.0.0.1", .role = x->role, .client_address = x->client_address};
     x->cost = cql_cost(x->db, x->arena);
     x->batch = eng_batch_new(o->eng);
     x->run = (struct cql_run){.in = &x->request, .db = x->db, .session = x->session ? x->session : &x->own,

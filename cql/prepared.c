@@ -3,9 +3,9 @@
 #include "cql/compat/compat_check.h"
 #include "cql/fingerprint.h"
 #include "cql/known_meta.h"
+#include "cql/row/ring.h"
 #include "cql/statement.h"
 
-#include <openssl/evp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -26,6 +26,7 @@ struct cql_prepared {
     struct arena arena;
     struct slice query, shown; /* with a 0 behind them; the same unless there is a password */
     const char *keyspace;
+    enum partitioner_id partitioner;
     struct cql_statement *statement;
     struct prepared_info info;
 };
@@ -238,13 +239,6 @@ void prepared_unlist(void *from, const struct slice *id) {
 
 /* ---- compiling ---- */
 
-/* 16 bytes to out, as Cassandra takes ids. */
-static int md5(struct slice bytes, uint8_t *out, struct err *e) {
-    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1
-               ? 0
-               : err_set(e, ERR_SERVER, "MD5 is not available");
-}
-
 /* MD5 of names and types of a result: result_metadata_id. */
 static int hash_meta(struct result_meta *m, struct err *e) {
     struct buf b;
@@ -254,7 +248,7 @@ static int hash_meta(struct result_meta *m, struct err *e) {
         cql_type_print(m->columns[i].type, &b);
         buf_u8(&b, '\n');
     }
-    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), m->id, e);
+    int rc = buf_failed(&b) ? err_nomem(e) : ring_md5(buf_slice(&b), m->id, e);
     buf_fini(&b);
     return rc;
 }
@@ -293,10 +287,11 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
 }
 
 static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query,
-                                         const char *keyspace, struct err *e) {
+                                         const char *keyspace, enum partitioner_id partitioner, struct err *e) {
     struct cql_prepared *p = calloc(1, sizeof(*p));
     if (!p) return err_null(err_nomem(e));
     atomic_init(&p->refs, 1);
+    p->partitioner = partitioner;
     arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
     struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
     struct compat compat = db->options.compat;
@@ -305,13 +300,14 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     buf_init(&id, 0);
     if (p->keyspace && !(table && table->keyspace)) buf_put_str(&id, p->keyspace);
     buf_put_slice(&id, p->query);
+    if (partitioner != PARTITIONER_MURMUR3) buf_u8(&id, 0xff); /* in no UTF-8 */
     bool made = ast && compat_check_prepare(&compat, ast, e) == 0 &&
-                (buf_failed(&id) ? err_nomem(e) : md5(buf_slice(&id), p->info.id, e)) == 0;
+                (buf_failed(&id) ? err_nomem(e) : ring_md5(buf_slice(&id), p->info.id, e)) == 0;
     buf_fini(&id);
     if (made) {
         struct bind_specs binds = {0};
         struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds,
-                            .compat = db->options.compat, .prepares = true, .err = e,
+                            .partitioner = partitioner, .compat = db->options.compat, .prepares = true, .err = e,
                             .reading = {clock_wall_us(db->options.clock), db->options.mode == MODE_KEYSPACES}};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);
@@ -357,9 +353,10 @@ void prepared_on_change(void *arg, const struct schema_change *change) {
     schema_unref(now);
 }
 
-struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) {
+struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace,
+                                  enum partitioner_id partitioner, struct err *e) {
     const struct schema *now = catalog_schema(db->options.catalog);
-    struct cql_prepared *p = compile_text(db, now, query, keyspace, e);
+    struct cql_prepared *p = compile_text(db, now, query, keyspace, partitioner, e);
     schema_unref(now);
     if (p) publish(db->prepared, p);
     return p;
@@ -375,7 +372,7 @@ static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
         atomic_store(&p->checked, now->generation);
         again = p;
     } else {
-        if (fate == OTHERWISE) again = compile_text(db, now, p->query, p->keyspace, &ignored);
+        if (fate == OTHERWISE) again = compile_text(db, now, p->query, p->keyspace, p->partitioner, &ignored);
         if (again) {
             publish(db->prepared, again);
         } else {

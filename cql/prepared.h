@@ -1,15 +1,15 @@
 /* Prepared statements: compiled once, found by id, shared by all threads.
  *
  * Life: prepared_make compiles a text and puts it into the cache under the MD5 of keyspace and
- * text, as Cassandra does; an EXECUTE takes a reference with prepared_get and drops it when the
- * request ends; the cache drops its own when it needs room (least recently used first, about), or
- * forgets it: at once when a table of the statement is dropped or gets other columns. Then the
- * client gets UNPREPARED, as from Cassandra, prepares the statement again and learns its new
- * columns. Other changes of the table (a default TTL) make the next EXECUTE compile the text again.
- * A change of the schema is only checked (statement_ops.check), and compiled when it runs. Looking
- * one up takes no lock: readers count themselves in a counter of their stripe, and a thread that
- * unlinks an entry waits until each counter has been zero once before it drops the cache's
- * reference.
+ * text, as Cassandra does (and of a mark for tokens that are not Murmur3's); an EXECUTE takes a
+ * reference with prepared_get and drops it when the request ends; the cache drops its own when it
+ * needs room (least recently used first, about), or forgets it: at once when a table of the
+ * statement is dropped or gets other columns. Then the client gets UNPREPARED, as from Cassandra,
+ * prepares the statement again and learns its new columns. Other changes of the table (a default
+ * TTL) make the next EXECUTE compile the text again. A change of the schema is only checked
+ * (statement_ops.check), and compiled when it runs. Looking one up takes no lock: readers count
+ * themselves in a counter of their stripe, and a thread that unlinks an entry waits until each
+ * counter has been zero once before it drops the cache's reference.
  */
 #pragma once
 
@@ -23,9 +23,10 @@ void prepared_cache_free(struct prepared_cache *cache);
 /* A reference, or NULL with ERR_UNPREPARED: unknown, or forgotten. */
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) MUST_CHECK;
 /* A reference to the statement of that text, compiled now. It replaces the cache's entry of the
- * same id. keyspace: NULL or the default one. */
+ * same id. keyspace: NULL or the default one. partitioner: the session's; the statement keeps it
+ * whoever executes it, because the types of its markers depend on it. */
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace,
-                                   struct err *e) MUST_CHECK;
+                                   enum partitioner_id partitioner, struct err *e) MUST_CHECK;
 
 /* Forgets what a change of the schema (a listener of the catalogue; arg: the cql_db) has made void. */
 void prepared_on_change(void *arg, const struct schema_change *change);

@@ -261,6 +261,10 @@ struct eng_scan_spec {
     uint32_t table;
     const struct eng_part *part;      /* one partition, or NULL: a range of tokens */
     int64_t token_from, token_to;     /* both inclusive; used when part is NULL */
+    /* Of a range of tokens. 1; 0: the scan passes over the partition, which counts as not read; -1: it
+     * fails. NULL: all are wanted. */
+    int (*wants)(void *arg, const struct eng_part *part, struct err *e);
+    void *wants_arg;
     /* of clustering keys, in table order, not overlapping; n_slices 0: whole partitions */
     const struct eng_slice *slices;
     uint32_t n_slices;

@@ -528,6 +528,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     c->refs = 1;
     c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
+    if (l->o->catalog) c->session.partitioner = catalog_partitioner(l->o->catalog);
     ip_address_print(&c->peer, c->account.address);
     c->session.client_address = c->account.address;
     c->session.limit = &c->limit;

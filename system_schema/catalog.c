@@ -105,6 +105,7 @@ void catalog_clock_moved(struct catalog *c) {
 
 const struct node_info *catalog_node(const struct catalog *c) { return &c->tables.node.info; }
 const uint8_t *catalog_host_id(const struct catalog *c) { return c->tables.node.host_id; }
+enum partitioner_id catalog_partitioner(const struct catalog *c) { return partitioner_now(&c->tables.partitioner); }
 const struct schema *catalog_schema(struct catalog *c) { return objects_schema(&c->objects); }
 
 void catalog_schema_version(struct catalog *c, uint8_t version[16]) {

@@ -47,6 +47,8 @@ void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
 /* The host id that system.local shows; stable over restarts. */
 const uint8_t *catalog_host_id(const struct catalog *c);
+/* The partitioner that a client gets that connects now. Any thread. */
+enum partitioner_id catalog_partitioner(const struct catalog *c);
 /* The version of the schema that clients see now. Any thread. */
 void catalog_schema_version(struct catalog *c, uint8_t version[16]);
 

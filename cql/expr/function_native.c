@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "cql/expr/function.h"
 #include "cql/request/db.h"
+#include "cql/row/ring.h"
 #include "types/calendar.h"
 #include "types/duration.h"
 
@@ -127,8 +128,11 @@ int function_token(const struct function_in *in, struct buf *out) {
         buf_put_slice(&key, v);
         if (in->n_args > 1) buf_u8(&key, 0);
     }
-    int rc = buf_failed(&key) ? err_nomem(in->ev->err) : 0;
-    if (rc == 0) buf_u64(out, (uint64_t)murmur3_token(buf_slice(&key)));
+    enum partitioner_id p = in->f->result->id == CQL_VARINT ? PARTITIONER_RANDOM : PARTITIONER_MURMUR3;
+    struct eng_part part = {.key = buf_slice(&key), .token = murmur3_token(buf_slice(&key))};
+    ring_place at = 0;
+    int rc = buf_failed(&key) ? err_nomem(in->ev->err) : ring_place_of(p, &part, &at, in->ev->err);
+    if (rc == 0) ring_write(p, at, out);
     buf_fini(&key);
     return rc;
 }

@@ -1,6 +1,7 @@
 /* Finds functions, casts and the negation by Cassandra's rules (FunctionResolver). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/term_compile.h"
+#include "cql/row/ring.h"
 
 struct native {
     const char *name, *alias, *args;
@@ -224,7 +225,7 @@ static const struct function *resolve_token(struct compile *c, const char *name,
             "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate",
             SLICE_FMT(text)));
     }
-    struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
+    struct function *f = function_new(c, name, ring_token_type(c->partitioner), types, n, function_token);
     if (f) f->raw = true;
     return f ? check_only(c, f, args) : NULL;
 }

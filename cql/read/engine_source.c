@@ -218,13 +218,15 @@ static int start_scan(struct engine_source *s) {
                                           .n_slices = p->n_slices,
                                           .token_from = p->token_from,
                                           .token_to = p->token_to,
+                                          .wants = p->wants,
+                                          .wants_arg = s,
                                           .reverse = s->spec.plan->order.reversed,
                                           .statics = s->spec.plan->statics.read,
                                           .rows = true,
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
                                           .now = s->spec.r->eval.now_s,
-                                          .wanted = rows_wanted(&s->spec),
+                                          .wanted = p->wants ? 0 : rows_wanted(&s->spec),
                                           .batches = s->base.most > 1,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {

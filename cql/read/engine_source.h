@@ -23,6 +23,7 @@ struct piece {
     const struct eng_slice *slices;    /* SCAN */
     uint32_t n_slices;
     int64_t token_from, token_to;
+    int (*wants)(void *source, const struct eng_part *part, struct err *e); /* eng_scan_spec.wants */
     const struct paging_state *resume; /* inside of this piece */
     /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
     const struct eng_slice *bound;

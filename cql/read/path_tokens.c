@@ -1,11 +1,17 @@
-/* A range of tokens, or the ring: one scan. */
+/* A range of tokens, or the ring: one scan.
+ *
+ * Partitions are stored in the order of Murmur3's tokens. A range of MD5's is a scan of the ring that
+ * passes over the partitions outside of it, before they are read or charged; its rows come in the
+ * order of the scan, and so do its pages.
+ */
 #include "base/murmur3.h"
 #include "cql/read/engine_source.h"
 #include "cql/read/select.h"
 
 struct range {
     bool any, taken; /* there is a token in it; it is being read */
-    int64_t from, to;
+    int64_t from, to; /* of what is scanned */
+    struct ring_range asked;
     const struct paging_state *resume;
 };
 
@@ -14,9 +20,19 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (!k) return err_nomem(spec->r->err);
     *out = k;
     *none = false;
-    int some = where_tokens(spec->plan->where, &spec->r->eval, &k->from, &k->to);
+    int some = where_tokens(spec->plan->where, &spec->r->eval, &k->asked);
+    bool all = k->asked.partitioner != PARTITIONER_MURMUR3;
     k->any = some > 0;
+    k->from = all ? INT64_MIN : (int64_t)((uint64_t)k->asked.from ^ 1ull << 63);
+    k->to = all ? INT64_MAX : (int64_t)((uint64_t)k->asked.to ^ 1ull << 63);
     return some < 0 ? -1 : 0;
+}
+
+static int wants(void *source, const struct eng_part *part, struct err *e) {
+    struct engine_source *s = source;
+    const struct range *k = s->keys;
+    s->quarters_seen |= 1u << path_tokens_quarter(part->token);
+    return ring_range_has(&k->asked, part, e);
 }
 
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
@@ -34,6 +50,7 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     *out = (struct piece){.kind = k->any ? PIECE_SCAN : PIECE_EMPTY,
                           .token_from = k->from,
                           .token_to = k->to,
+                          .wants = k->asked.partitioner == PARTITIONER_MURMUR3 ? NULL : wants,
                           .resume = k->resume};
     k->taken = true;
     return 1;
@@ -43,8 +60,10 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct range *k = keys;
     k->resume = spec->resume;
     if (k->resume && k->any) {
-        int64_t token = murmur3_token(k->resume->key);
-        if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
+        const struct eng_part part = {.key = k->resume->key, .token = murmur3_token(k->resume->key)};
+        int inside = ring_range_has(&k->asked, &part, spec->r->err);
+        if (inside == 0) (void)paging_refuse(spec->r->err);
+        if (inside <= 0) return NULL;
     }
     struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k, READ_BATCH, false);
     if (source && k->resume)
@@ -52,15 +71,20 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     return source;
 }
 
-/* The storage partitions that the page went through, to their end, and found empty. */
+/* The storage partitions that the page went through, to their end, and found empty. A range of MD5's
+ * tokens pays for one if it includes the end of the same quarter of its own ring, so that all ranges
+ * of that ring together pay for each once. */
 static void end(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
     const struct range *k = s->keys;
     if (!k->any) return;
     uint32_t first = path_tokens_quarter(k->resume ? murmur3_token(k->resume->key) : k->from);
     uint32_t last = path_tokens_quarter(source->exhausted ? k->to : murmur3_token(s->key.is));
-    for (uint32_t i = first; i <= last; i++)
-        s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i) && path_tokens_quarter_end(i) <= k->to;
+    for (uint32_t i = first; i <= last; i++) {
+        ring_place end = ring_quarter_end(k->asked.partitioner, i);
+        bool pays = end >= k->asked.from && end <= k->asked.to;
+        s->spec.r->cost->empty_partitions += pays && !(s->quarters_seen & 1u << i);
+    }
 }
 
 const struct access_path path_tokens = {.work_class = WORK_SCAN,

@@ -5,6 +5,7 @@
 #include "cql/syntax/ast.h"
 #include "keyspaces/compat.h"
 #include "system_schema/objects/schema.h"
+#include "system_schema/system_tables/virtual.h"
 #include "types/value.h"
 
 /* The column or argument that a value is for, as the PREPARED response names it. The names live
@@ -41,6 +42,7 @@ struct compile {
     struct arena *arena; /* of the prepared statement */
     const struct schema *schema;
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
+    enum partitioner_id partitioner; /* the session's */
     struct bind_specs *binds;
     struct compat compat;  /* for refusals: the statement and, once known, its table */
     struct table_use *tables; /* those that statement_table found */

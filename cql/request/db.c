@@ -24,6 +24,7 @@ struct virtual_context db_virtual_context(struct cql_run *r) {
         ctx.local_address = r->session->local_address;
         ctx.local_port = r->session->local_port;
         ctx.protocol_version = r->session->protocol_version;
+        ctx.partitioner = r->session->partitioner;
         if (r->own_traces_only) ctx.traces_of = r->session->role;
     }
     return ctx;

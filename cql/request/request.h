@@ -59,6 +59,7 @@ struct cql_db_options {
 struct cql_session {
     char keyspace[64]; /* of USE; empty: none */
     uint8_t protocol_version;
+    enum partitioner_id partitioner; /* of when it began */
     char local_address[IP_ADDRESS_TEXT]; /* numeric, what the client connected to */
     uint16_t local_port;
     const char *role; /* the role that has logged in; NULL: none */

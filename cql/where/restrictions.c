@@ -123,46 +123,44 @@ static int product_step(struct product *p, struct evaluation *ev, const struct w
 
 /* ---- partitions ---- */
 
-/* The range of tokens, both bounds inclusive. wraps: it begins behind its end. among_keys: it
- * selects among given keys; else it is scanned. 1: a range, 0: it is empty, -1. */
-static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, int64_t *from, int64_t *to,
+/* The range of tokens. wraps: it begins behind its end. among_keys: it selects among given keys; else
+ * it is scanned. 1: a range, 0: it is empty, -1. */
+static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, struct ring_range *out,
                        bool *wraps) {
     const struct where_step *s = w->token;
-    int64_t given[2] = {INT64_MIN, INT64_MAX};
+    ring_place given[2] = {0, ring_greatest(w->partitioner)};
     *wraps = false;
-    *from = INT64_MIN;
-    *to = INT64_MAX;
+    *out = (struct ring_range){.partitioner = w->partitioner, .from = given[0], .to = given[1]};
     if (!s) return 1;
     const struct where_bound eq = {.term = s->term, .inclusive = true};
     const struct where_bound *bounds[2] = {s->kind == STEP_EQ ? &eq : &s->from, s->kind == STEP_EQ ? &eq : &s->to};
     for (int i = 0; i < 2; i++) {
         struct value v;
+        ring_place at;
         if (!bounds[i]->term) continue;
         if (term_eval(bounds[i]->term, ev, &v)) return -1;
-        if (v.n != 8) return err_invalid(ev->err, "Invalid null token value");
-        int64_t token = (int64_t)load_u64(v.p);
-        /* No key has the minimum token (Murmur3Partitioner): as the upper bound of a scan it means
-         * the end of the ring, but no given key lies below it. */
-        if (i == 1 && token == INT64_MIN && !among_keys) continue;
-        if (i == 1 && token == INT64_MIN && given[0] == token && !bounds[i]->inclusive) return 0;
-        given[i] = token;
-        *(i == 0 ? from : to) = bounds[i]->inclusive ? token
-                                : i == 0             ? token + (token < INT64_MAX)
-                                                     : token - (token > INT64_MIN);
+        if (!ring_read(w->partitioner, v, &at)) return err_invalid(ev->err, "Invalid null token value");
+        /* No key has the minimum token: as the upper bound of a scan it means the end of the ring, but no
+         * given key lies below it. */
+        if (i == 1 && at == 0 && !among_keys) continue;
+        if (i == 1 && at == 0 && given[0] == 0 && !bounds[i]->inclusive) return 0;
+        given[i] = at;
+        if (i == 0) out->from = bounds[i]->inclusive ? at : at + 1;
+        else out->to = bounds[i]->inclusive ? at : at - (at > 0);
     }
     *wraps = given[0] > given[1];
     /* Nothing lies above the maximum: a wrapping range keeps the part below its end. */
-    if (given[0] == INT64_MAX && !bounds[0]->inclusive) {
+    if (out->from > ring_greatest(w->partitioner)) {
         if (!*wraps || !among_keys) return 0;
         *wraps = false;
-        *from = INT64_MIN;
+        out->from = 0;
     }
-    return *from <= *to;
+    return out->from <= out->to;
 }
 
-int where_tokens(const struct where_plan *w, struct evaluation *ev, int64_t *from, int64_t *to) {
+int where_tokens(const struct where_plan *w, struct evaluation *ev, struct ring_range *out) {
     bool wraps;
-    return token_range(w, ev, false, from, to, &wraps);
+    return token_range(w, ev, false, out, &wraps);
 }
 
 struct key_order {
@@ -196,16 +194,20 @@ int where_key_values(const struct where_plan *w, struct evaluation *ev, struct w
     return 0;
 }
 
-static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
-    return wraps ? token < from && token > to : token < from || token > to;
+/* A range that selects among keys may wrap around the ring, as in Cassandra (TokenFilter). */
+static int is_inside(const struct ring_range *r, bool wraps, const struct eng_part *part, struct err *e) {
+    if (!wraps) return ring_range_has(r, part, e);
+    const struct ring_range gap = {.partitioner = r->partitioner, .from = r->to + 1, .to = r->from - 1};
+    int outside = ring_range_has(&gap, part, e);
+    return outside < 0 ? -1 : !outside;
 }
 
 int where_parts(const struct where_plan *w, struct evaluation *ev, const struct where_keys *keys, bool sorted,
                 struct eng_part **parts, uint32_t *n) {
     uint32_t width = w->table->n_partition_key;
-    int64_t from, to;
-    bool wraps; /* a range of tokens that selects among keys may wrap around the ring, as in Cassandra (TokenFilter) */
-    int some = token_range(w, ev, true, &from, &to, &wraps);
+    struct ring_range range;
+    bool wraps;
+    int some = token_range(w, ev, true, &range, &wraps);
     if (some < 0) return -1;
     uint32_t *order = ARENA_ARRAY(ev->arena, keys->n + 1, uint32_t);
     bool *repeated = ARENA_ARRAY(ev->arena, keys->n + 1, bool);
@@ -223,9 +225,13 @@ int where_parts(const struct where_plan *w, struct evaluation *ev, const struct 
         const struct value *values = keys->values + (size_t)order[i] * width;
         if (repeated[order[i]]) continue;
         /* row_key_partition refuses an empty key, but outside the token range it is skipped. */
-        if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue;
+        const struct eng_part empty = {.token = INT64_MIN};
+        int inside = width == 1 && values->n == 0 ? is_inside(&range, wraps, &empty, ev->err) : 1;
+        if (inside < 0) return -1;
+        if (!inside) continue;
         if (row_key_partition(w->table, values, ev->arena, part, ev->err)) return -1;
-        *n += !is_outside(part->token, from, to, wraps);
+        if (w->token && (inside = is_inside(&range, wraps, part, ev->err)) < 0) return -1;
+        *n += inside > 0;
     }
     return 0;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "cql/row/ring.h"
 #include "cql/row/row_key.h"
 #include "cql/row/row_view.h"
 #include "cql/expr/term.h"
@@ -77,6 +78,7 @@ struct where_plan {
     uint32_t n_clustering_steps;         /* those that seek: = and IN, then at most one range */
     struct where_step **clustering_steps;
     struct where_step *token; /* NULL: none */
+    enum partitioner_id partitioner; /* of its bounds */
     uint32_t n_pk_binds; /* partition key columns restricted by = to a bare bind marker: all of them, or 0 */
     uint16_t *pk_binds;  /* prepared_info.pk_indexes */
 };
@@ -103,8 +105,8 @@ int where_parts(const struct where_plan *w, struct evaluation *ev, const struct 
  * where_parts is called before the others; else after it. */
 int where_row(const struct where_plan *w, struct evaluation *ev, bool partition_first, struct eng_part *part,
               struct row_key *key) MUST_CHECK;
-/* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
-int where_tokens(const struct where_plan *w, struct evaluation *ev, int64_t *from, int64_t *to) MUST_CHECK;
+/* WHERE_TOKENS. 1: a range, 0: it is empty, -1. */
+int where_tokens(const struct where_plan *w, struct evaluation *ev, struct ring_range *out) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) MUST_CHECK;
 /* Keyspaces splits a key with IN into queries, in each of which every column has one value. */

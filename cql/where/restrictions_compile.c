@@ -335,7 +335,7 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
         return err_set_buf(e, ERR_INVALID, &text);
     }
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
-    struct receiver to = receiver_of(b->table, "partition key token", cql_type_scalar(CQL_BIGINT));
+    struct receiver to = receiver_of(b->table, "partition key token", ring_token_type(b->c->partitioner));
     struct term *value = rel->value ? term_compile(b->c, rel->value, &to) : NULL;
     if (e->set) return -1;
     struct where_bound bound = {.term = value, .n = 1, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
@@ -349,6 +349,7 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
     if (b->plan->token) return merge_step(b, b->plan->token, s);
     b->plan->token = s;
     b->plan->has_token = true;
+    b->plan->partitioner = b->c->partitioner;
     return 0;
 }
 

@@ -353,6 +353,17 @@ static int read_head(struct eng_scan *s, struct err *e) {
     return rc ? rc : got;
 }
 
+/* Of a partition that is not wanted. It counts as a row towards what the scan may pass. */
+static int pass_partition(struct eng_scan *s, struct err *e) {
+    seek_kind(s, ENGI_PAST);
+    if (s->rows_left == 0) return s->tier == ENG_TIER_CACHE ? ENG_INCOMPLETE : ENG_PAUSED;
+    s->rows_left--;
+    /* Where it has a single record, the next one is that of another partition. */
+    int got = s->spec.reverse ? 1 : move(s, KV_NEXT, e);
+    if (got == 0) s->state = AT_END;
+    return got < 0 ? got : 0;
+}
+
 /* AT_SEEK: moves to the next partition that has any key. The key gives its prefix, where its head
  * must be read. */
 static int enter_partition(struct eng_scan *s, struct err *e) {
@@ -379,6 +390,8 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     s->has_static = s->static_expired = s->delivered = false;
     s->n_markers = 0;
     s->slice = 0;
+    int wanted = s->spec.wants ? s->spec.wants(s->spec.wants_arg, &s->part, e) : 1;
+    if (UNLIKELY(wanted <= 0)) return wanted ? -1 : pass_partition(s, e);
     struct slice resume = s->spec.resume_key,
                  key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);

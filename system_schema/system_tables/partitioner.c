@@ -1,8 +1,8 @@
-/* The partitioner that system.local reports. UPDATE system.local SET partitioner = '...' WHERE key
- * = 'local' changes it (Working with partitioners,
+/* The partitioner that new connections get. UPDATE system.local SET partitioner = '...' WHERE key =
+ * 'local' changes it (Working with partitioners,
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): no row
- * moves. The switch takes as long as the rules of DDL delays say for UPDATE PARTITIONER. It is
- * recorded; after a restart it goes on with a new delay.
+ * moves, and open connections keep theirs. The switch takes as long as the rules of DDL delays say
+ * for UPDATE PARTITIONER. It is recorded; after a restart it goes on with a new delay.
  *
  * The record "catalog/partitioner": present u8 | next u8. An older record has only the first byte.
  */
@@ -12,18 +12,18 @@
 
 #include "base/log.h"
 
-static const char *const partitioners[] = {
-    "org.apache.cassandra.dht.Murmur3Partitioner",
-    "org.apache.cassandra.dht.RandomPartitioner",
-    "com.amazonaws.cassandra.DefaultPartitioner",
+static const char *const partitioners[PARTITIONERS] = {
+    [PARTITIONER_MURMUR3] = "org.apache.cassandra.dht.Murmur3Partitioner",
+    [PARTITIONER_RANDOM] = "org.apache.cassandra.dht.RandomPartitioner",
+    [PARTITIONER_DEFAULT] = "com.amazonaws.cassandra.DefaultPartitioner",
 };
 
 static const char partitioner_key[] = "catalog/partitioner";
 static const struct ddl_subject subject = {"UPDATE PARTITIONER", "system", "local"};
 static const int64_t retry_us = 1000000;
 
-const char *partitioner_name(const struct partitioner *p) { return partitioners[atomic_load(&p->now)]; }
-bool partitioner_is_murmur(const struct partitioner *p) { return atomic_load(&p->now) == 0; }
+const char *partitioner_name(enum partitioner_id p) { return partitioners[p]; }
+enum partitioner_id partitioner_now(const struct partitioner *p) { return atomic_load(&p->now); }
 bool partitioner_is_switching(const struct partitioner *p) { return atomic_load(&p->now) != atomic_load(&p->next); }
 
 /* ---- the record ---- */

@@ -1,7 +1,8 @@
-/* The partitioner that system.local reports, and its switch. Inside system_schema only. */
+/* The partitioner that new connections get, and its switch. Inside system_schema only. */
 #pragma once
 
 #include "system_schema/ddl/ddl.h"
+#include "system_schema/system_tables/virtual.h"
 
 /* objects->lock guards all fields except now and next (C1). The switch is the guest of ddl: its due
  * time is ddl->guest.due_us. */
@@ -14,8 +15,7 @@ struct partitioner {
     char failure[DDL_WORDS_MAX];
 };
 
-const char *partitioner_name(const struct partitioner *p);
-bool partitioner_is_murmur(const struct partitioner *p);
+enum partitioner_id partitioner_now(const struct partitioner *p);
 bool partitioner_is_switching(const struct partitioner *p);
 /* Loads the record, after the rules; a switch that was under way goes on. The lock is held. */
 int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) MUST_CHECK;

@@ -1,6 +1,9 @@
 /* system.size_estimates and system.table_estimates: the number and size of a table's partitions on
  * each half of the ring. Clients that read a table in ranges use them (the Spark connector does).
  *
+ * Where clients see the ring of MD5's tokens, its halves are shown with the figures of Murmur3's: the
+ * sums are the same, and each half has about half of them.
+ *
  * A range is sampled from its beginning up to a bound. Tokens are spread evenly, so that the sample
  * gives an estimate of the rest. A smaller table is counted exactly.
  */
@@ -51,15 +54,17 @@ static int sample(struct row_out *ro, uint32_t storage, int64_t from, int64_t to
 
 static int emit_half(struct row_out *ro, const struct schema_table *t, const char *type, const struct estimate *e,
                      bool lower) {
-    static const char least[] = "-9223372036854775808", zero[] = "0";
+    bool murmur = ro->ctx->partitioner == PARTITIONER_MURMUR3;
+    const char *least = murmur ? "-9223372036854775808" : "-1";
+    const char *middle = murmur ? "0" : "85070591730234615865843651857942052864"; /* 2^126 */
     double from = lower ? (double)INT64_MIN : 1, to = lower ? 0 : (double)INT64_MAX;
     uint64_t partitions = e->partitions;
     if (!e->whole && partitions)
         partitions = (uint64_t)((double)partitions * (to - from + 1) / ((double)e->last - from + 1));
     row_names(ro, t);
     row_text(ro, "range_type", type);
-    row_text(ro, "range_start", lower ? least : zero);
-    row_text(ro, "range_end", lower ? zero : least);
+    row_text(ro, "range_start", lower ? least : middle);
+    row_text(ro, "range_end", lower ? middle : least);
     row_long(ro, "mean_partition_size", e->partitions ? (int64_t)(e->bytes / e->partitions) : 0);
     row_long(ro, "partitions_count", (int64_t)partitions);
     return row_out_emit(ro);

@@ -154,10 +154,15 @@ static bool is_own(const struct row_out *ro, uint32_t i) {
 
 enum { OWN = UINT32_MAX };
 
+/* The token at value / 2^64 of the ring: MD5's are those below 2^127. */
 static const char *token_text(struct row_out *ro, uint64_t value) {
-    return partitioner_is_murmur(&context_of(ro->table)->partitioner)
-               ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
-               : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
+    char digits[40], *p = digits + sizeof(digits) - 1;
+    if (ro->ctx->partitioner == PARTITIONER_MURMUR3)
+        return arena_printf(ro->ctx->arena, "%lld", (long long)value);
+    *p = 0;
+    for (unsigned __int128 left = (unsigned __int128)value << 63; left || !*p; left /= 10)
+        *--p = (char)('0' + (int)(left % 10));
+    return arena_strdup(ro->ctx->arena, p);
 }
 
 /* Writes the token of the i-th address; OWN: that of this node, which is first in the ring. */
@@ -203,7 +208,7 @@ YIELDS(local) {
     row_inet(ro, "listen_address", address);
     row_int(ro, "listen_port", 7000);
     row_text(ro, "native_protocol_version", s->objects->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(ro, "partitioner", partitioner_name(&s->partitioner));
+    row_text(ro, "partitioner", partitioner_name(ro->ctx->partitioner));
     row_text(ro, "rack", info->rack);
     row_text(ro, "release_version", info->release_version);
     row_inet(ro, "rpc_address", address);

@@ -20,6 +20,12 @@
  * them as such. */
 bool keyspace_is_virtual(const struct schema_keyspace *ks);
 
+/* Partitioners that an account of Amazon Keyspaces may have. A connection keeps the one that was in
+ * force when it was opened. PARTITIONER_DEFAULT has the tokens of PARTITIONER_RANDOM. */
+enum partitioner_id { PARTITIONER_MURMUR3, PARTITIONER_RANDOM, PARTITIONER_DEFAULT, PARTITIONERS };
+/* The class. */
+const char *partitioner_name(enum partitioner_id p);
+
 /* A statement that a client prepared. A layer above the catalogue keeps them; the catalogue sees
  * only these fields. */
 struct virtual_prepared {
@@ -37,6 +43,7 @@ struct virtual_context {
     const char *local_address; /* the connection's, numeric, and its port */
     uint16_t local_port;
     uint8_t protocol_version;
+    enum partitioner_id partitioner; /* the session's */
     const char *traces_of; /* the role whose requests' traces are shown; NULL: those of all */
     /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all),
      * by id, until take returns -1; NULL: there are none. */

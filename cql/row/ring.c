@@ -1,0 +1,74 @@
+#include "cql/row/ring.h"
+
+#include <openssl/evp.h>
+
+#include "types/decimal.h"
+
+enum { MD5_BYTES = 16 };
+
+/* MD5's last token, 2^127, is one place further: the minimum, -1, has place 0. */
+static const ring_place greatest_md5 = ((ring_place)1 << 127) + 1;
+
+const struct cql_type *ring_token_type(enum partitioner_id p) {
+    return cql_type_scalar(p != PARTITIONER_MURMUR3 ? CQL_VARINT : CQL_BIGINT);
+}
+
+ring_place ring_greatest(enum partitioner_id p) { return p != PARTITIONER_MURMUR3 ? greatest_md5 : UINT64_MAX; }
+
+ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter) {
+    return p != PARTITIONER_MURMUR3 ? ((ring_place)(quarter + 1) << 125) + 1 : ((ring_place)(quarter + 1) << 62) - 1;
+}
+
+int ring_md5(struct slice bytes, uint8_t *out, struct err *e) {
+    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1
+               ? 0
+               : err_set(e, ERR_SERVER, "MD5 is not available");
+}
+
+static ring_place number_of(const uint8_t *p, size_t n) {
+    ring_place number = 0;
+    for (size_t i = 0; i < n; i++) number = number << 8 | p[i];
+    return number;
+}
+
+/* RandomPartitioner.getToken: the absolute value of the digest, which is a signed number. */
+int ring_place_of(enum partitioner_id p, const struct eng_part *part, ring_place *out, struct err *e) {
+    uint8_t digest[MD5_BYTES];
+    *out = (uint64_t)part->token ^ UINT64_C(1) << 63;
+    if (p == PARTITIONER_MURMUR3) return 0;
+    *out = 0;
+    if (!part->key.n) return 0;
+    if (ring_md5(part->key, digest, e)) return -1;
+    ring_place number = number_of(digest, sizeof digest);
+    *out = (digest[0] & 0x80 ? -number : number) + 1;
+    return 0;
+}
+
+int ring_range_has(const struct ring_range *r, const struct eng_part *part, struct err *e) {
+    ring_place at;
+    if (ring_place_of(r->partitioner, part, &at, e)) return -1;
+    return at >= r->from && at <= r->to;
+}
+
+bool ring_read(enum partitioner_id p, struct value v, ring_place *out) {
+    if (p == PARTITIONER_MURMUR3) {
+        if (v.n != 8) return false;
+        *out = load_u64(v.p) ^ UINT64_C(1) << 63;
+        return true;
+    }
+    if (v.n <= 0) return false;
+    struct slice s = cql_varint_shortest(value_slice(v));
+    bool negative = s.p[0] & 0x80, above = s.n > MD5_BYTES + 1;
+    ring_place number = above ? 0 : number_of(s.p, s.n);
+    if (negative) *out = 0;
+    else *out = above || number >= greatest_md5 ? greatest_md5 + 1 : number + 1;
+    return true;
+}
+
+void ring_write(enum partitioner_id p, ring_place place, struct buf *out) {
+    uint8_t bytes[MD5_BYTES + 1] = {place ? 0 : 0xff}; /* the sign, in front of the number */
+    if (p == PARTITIONER_MURMUR3) return buf_u64(out, (uint64_t)place ^ UINT64_C(1) << 63);
+    ring_place number = place - 1;
+    for (size_t i = MD5_BYTES; i > 0; i--, number >>= 8) bytes[i] = (uint8_t)number;
+    buf_put_slice(out, cql_varint_shortest(slice_of(bytes, sizeof bytes)));
+}
