@@ -146,7 +146,7 @@ static int read_tls(struct settings *s, const struct config *c, struct err *e) {
 
 /* A row that is read and merged takes several times its size. */
 static int read_max_row_size(struct settings *s, const struct config *c, struct err *e) {
-    enum { MB_SHIFT = 20, USUAL = 256, OF_MEMORY = 8, MOST = 1 << 20 };
+    enum { MB_SHIFT = 20, USUAL = 256, OF_MEMORY = 16, MOST = 1 << 20 };
     unsigned long mb = s->memory.memory / OF_MEMORY >> MB_SHIFT;
     if (mb > USUAL) mb = USUAL;
     if (*c->values[CONFIG_MAX_ROW_SIZE] && number(c, CONFIG_MAX_ROW_SIZE, 0, MOST, &mb, e)) return -1;

@@ -444,8 +444,8 @@ def test_values_of_ten_megabytes(server):
 
 
 def test_row_does_not_outgrow_its_bound(server):
-    """At 344 MB the bound of a row is 43 MB. Writes that do not read the row are refused once it is reached; others' rows are written."""
-    bound, entry = (MEMORY // 8) << 20, 2 << 20
+    """At 344 MB the bound of a row is 21 MB. Writes that do not read the row are refused once it is reached; others' rows are written."""
+    bound, entry = (MEMORY // 16) << 20, 2 << 20
     with Raw(server) as c, others_served(server) as check:
         c.must("CREATE TABLE h.wide (pk int PRIMARY KEY, m map<int, blob>)")
         written = 0
@@ -518,7 +518,7 @@ def own_server(new_server, *flags, **more):
 
 def test_a_row_larger_than_what_a_request_may_take_is_read_and_written_by_its_key(new_server):
     """90 MB in one row: 18 elements of 5 MB. While RocksDB merges them it holds the row several times over."""
-    s = own_server(new_server, beside=RESIDENT_BESIDE + 5 * 90)
+    s = own_server(new_server, "--max-row-size", "0", beside=RESIDENT_BESIDE + 5 * 90)
     with Raw(s) as c, others_served(s) as check:
         c.must("CREATE TABLE h.large (pk int PRIMARY KEY, m map<int, blob>, v int)")
         for i in range(18):

@@ -20,6 +20,7 @@ from programs import chromium, program
 from tally_server import HANG, ROOT, TALLY, Server, create_keyspace, create_table, eventually
 
 PICTURES = ROOT / "build" / "page"
+expect.set_options(timeout=HANG * 1000)
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync")
 HOT = "pk = -1"  # the partition of the stress profile single
