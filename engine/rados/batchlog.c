@@ -1,5 +1,7 @@
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -8,9 +10,8 @@
 #include "engine/rados/omap_key.h"
 #include "engine/rados/write.h"
 
-#define OBJECT "batches"
-enum { NUMBER_DIGITS = 6, COUNTS = 1 << 15, CHUNK = 16 << 10 };
-_Static_assert(((uint64_t)UINT32_MAX + 1) * COUNTS <= OMAP_WRITERS, "a number has its digits");
+#define REGISTRY "batches"
+enum { COUNT_DIGITS = 5, TRIES = 3, CHUNK = 16 << 10 };
 
 /* ---- changes by partition ---- */
 
@@ -69,48 +70,175 @@ static bool spans_partitions(const struct eng_batch *b) {
     return false;
 }
 
-/* ---- the log ---- */
+/* ---- logs ---- */
 
-static uint64_t time_of(struct slice key) { return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)); }
-
-/* In records of older versions it may be larger than any incarnation. */
-static uint64_t incarnation_of(struct slice key) {
-    return omap_number_read(slice_of(key.p + OMAP_SEQUENCE_DIGITS, NUMBER_DIGITS)) / COUNTS;
+static int write_and_end(struct rados *s, struct omap_write *w, const char *object) {
+    int rc = omap_write_run(w, &s->pool, object);
+    omap_write_fini(w);
+    return rc;
 }
 
-static int log_key(struct rados *s, struct buf *key, struct err *e) {
-    uint64_t count = atomic_fetch_add(&s->n_logged, 1) % COUNTS;
-    omap_key_number(key, (uint64_t)clock_wall_us(&clock_real), OMAP_SEQUENCE_DIGITS);
-    omap_key_number(key, s->o.incarnation * (uint64_t)COUNTS + count, NUMBER_DIGITS);
-    if (buf_failed(key)) return err_nomem(e);
-    assert(incarnation_of(buf_slice(key)) == s->o.incarnation); /* Q24 */
+static int unlog(struct rados *s, const struct batchlog *log, struct slice key) {
+    struct omap_write w = {0};
+    omap_write_remove(&w, key);
+    return write_and_end(s, &w, log->object);
+}
+
+static void name_log(struct batchlog *log) {
+    snprintf(log->object, sizeof(log->object), REGISTRY ".%08" PRIx32 ".%08" PRIx32, log->incarnation, log->number);
+}
+
+static struct slice registered_key(const struct batchlog *log) {
+    return slice_str(log->object + sizeof(REGISTRY)); /* behind the dot */
+}
+
+static int register_log(struct rados *s, const struct batchlog *log) {
+    struct omap_write w = {.creates = true};
+    uint8_t now[8];
+    store_u64(now, (uint64_t)clock_wall_us(&clock_real));
+    omap_write_set(&w, registered_key(log), slice_of(now, sizeof(now)));
+    return write_and_end(s, &w, REGISTRY);
+}
+
+static int unregister_log(struct rados *s, const struct batchlog *log) {
+    struct omap_write w = {0};
+    omap_write_remove(&w, registered_key(log));
+    return write_and_end(s, &w, REGISTRY);
+}
+
+static int make_log(struct rados *s, struct err *e) {
+    struct batchlog log = {.incarnation = s->o.incarnation, .number = s->made_log ? s->n_logs : ++s->n_logs};
+    struct omap_write w = {.creates = true, .exclusive = true};
+    name_log(&log);
+    omap_write_set(&w, slice_str(BATCHLOG_MARK), slice_str("1"));
+    int rc = s->made_log ? 0 : omap_write_run(&w, &s->pool, log.object);
+    omap_write_fini(&w);
+    if (rc < 0) return pool_error(e, rc, POOL_WRITES, log.object);
+    s->made_log = true;
+    if ((rc = register_log(s, &log)) < 0) return pool_error(e, rc, POOL_WRITES, REGISTRY);
+    s->made_log = false;
+    atomic_store(&s->log, log.number);
     return 0;
 }
 
-static int log_batch(struct rados *s, const struct eng_batch *b, struct slice key, struct err *e) {
-    struct omap_write w = {.creates = true};
-    struct buf value;
-    buf_init(&value, 0);
-    for (size_t i = 0; i < b->n; i++) {
-        struct slice k = engi_change_key(b, &b->changes[i]), v = engi_change_value(b, &b->changes[i]);
-        buf_u32(&value, (uint32_t)k.n);
-        buf_put_slice(&value, k);
-        buf_u32(&value, (uint32_t)v.n);
-        buf_put_slice(&value, v);
-    }
-    omap_write_set(&w, key, buf_slice(&value));
-    int rc = buf_failed(&value) ? -ENOMEM : omap_write_run(&w, &s->pool, OBJECT);
-    omap_write_fini(&w);
-    buf_fini(&value);
-    return rc < 0 ? pool_error(e, rc, POOL_WRITES, OBJECT) : 0;
+/* In place of the log with the number `lost`; the threads that find it lost meanwhile wait for nothing. */
+static int replace_log(struct rados *s, uint32_t lost, struct err *e) {
+    if (pthread_mutex_trylock(&s->log_lock))
+        return err_set(e, ERR_OVERLOADED, "this server begins another log of batches, because another server took it "
+                                          "for dead and removed its log; nothing was written, try again");
+    int rc = atomic_load(&s->log) == lost ? make_log(s, e) : 0;
+    pthread_mutex_unlock(&s->log_lock);
+    return rc;
 }
 
-static int unlog(struct rados *s, struct slice key) {
-    struct omap_write w = {0};
-    omap_write_remove(&w, key);
-    int rc = omap_write_run(&w, &s->pool, OBJECT);
-    omap_write_fini(&w);
+int batchlog_open(struct rados *s, struct err *e) { return replace_log(s, 0, e); }
+
+int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *arg) {
+    struct omap_pairs names = {0};
+    struct arena a;
+    char prefix[16] = "";
+    const char *start = "";
+    bool more = true;
+    int rc = 0;
+    arena_init(&a, CHUNK, 0);
+    if (incarnation) snprintf(prefix, sizeof(prefix), "%08" PRIx32 ".", incarnation);
+    while (rc == 0 && more) {
+        struct omap_read r = {.pool = &s->pool};
+        size_t before = names.n;
+        omap_read_add(&r, start, prefix, OMAP_READ_MAX);
+        rc = omap_read_run(&r, REGISTRY);
+        if (rc == 0) rc = omap_read_take(&r, 0, &a, &names);
+        more = rc == 0 && r.parts[0].more && names.n > before;
+        if (more) start = (const char *)names.items[names.n - 1].key.p; /* the arena appends a NUL */
+        omap_read_fini(&r);
+    }
+    if (rc == -ENOENT) rc = 0;
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        const struct omap_pair *p = &names.items[i];
+        struct batchlog log = {0};
+        if (sscanf((const char *)p->key.p, "%8" SCNx32 ".%8" SCNx32, &log.incarnation, &log.number) != 2) continue;
+        name_log(&log);
+        if (!slice_eq(registered_key(&log), p->key)) continue; /* a record of an earlier version */
+        if (p->value.n == 8) log.registered_us = load_u64(p->value.p);
+        rc = fn(arg, &log);
+    }
+    omap_pairs_fini(&names);
+    arena_fini(&a);
     return rc;
+}
+
+/* What a log has at one moment. */
+struct contents {
+    struct omap_pairs records;
+    bool marked;
+};
+
+static int read_log(struct rados *s, const struct batchlog *log, uint64_t max, struct arena *a, struct contents *c) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs mark = {0};
+    *c = (struct contents){0};
+    omap_read_add(&r, "", BATCHLOG_MARK, 1);
+    omap_read_add(&r, BATCHLOG_MARK, "", max);
+    int rc = omap_read_run(&r, log->object);
+    if (rc == 0) rc = omap_read_take(&r, 0, a, &mark);
+    if (rc == 0) rc = omap_read_take(&r, 1, a, &c->records);
+    c->marked = mark.n && slice_eq(mark.items[0].key, slice_str(BATCHLOG_MARK));
+    omap_read_fini(&r);
+    omap_pairs_fini(&mark);
+    return rc;
+}
+
+static int remove_log(struct rados *s, const struct batchlog *log, const struct contents *c) {
+    assert(!c->marked && !c->records.n); /* Q28 */
+    int rc = pool_remove(&s->pool, log->object);
+    return rc < 0 && rc != -ENOENT ? rc : unregister_log(s, log);
+}
+
+/* ---- records ---- */
+
+static uint64_t time_of(struct slice key) { return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)); }
+
+static void put_changes(struct buf *value, const struct eng_batch *b) {
+    for (size_t i = 0; i < b->n; i++) {
+        struct slice k = engi_change_key(b, &b->changes[i]), v = engi_change_value(b, &b->changes[i]);
+        buf_u32(value, (uint32_t)k.n);
+        buf_put_slice(value, k);
+        buf_u32(value, (uint32_t)v.n);
+        buf_put_slice(value, v);
+    }
+}
+
+/* Writes a record to the log that the server has, which goes to log, under a key that goes to key. */
+static int write_record(struct rados *s, struct slice value, struct batchlog *log, struct buf *key) {
+    struct omap_write w = {0};
+    *log = (struct batchlog){.incarnation = s->o.incarnation, .number = atomic_load(&s->log)};
+    name_log(log);
+    buf_clear(key, SIZE_MAX);
+    omap_key_number(key, (uint64_t)clock_wall_us(&clock_real), OMAP_SEQUENCE_DIGITS);
+    omap_key_number(key, atomic_fetch_add(&s->n_logged, 1), COUNT_DIGITS);
+    if (buf_failed(key)) return -ENOMEM;
+    omap_write_compare(&w, slice_str(BATCHLOG_MARK), slice_str("1")); /* Q28 */
+    omap_write_set(&w, buf_slice(key), value);
+    int rc = write_and_end(s, &w, log->object);
+    return rc == -ENOENT ? -ECANCELED : rc;
+}
+
+static int log_batch(struct rados *s, const struct eng_batch *b, struct batchlog *log, struct buf *key, struct err *e) {
+    int64_t until_us = clock_machine_us(&clock_real) + WRITE_SEND_S * 1000000ll; /* Q14 */
+    struct buf value;
+    buf_init(&value, 0);
+    put_changes(&value, b);
+    int rc = buf_failed(&value) ? -ENOMEM : write_record(s, buf_slice(&value), log, key);
+    for (int i = 0; rc == -ECANCELED && i < TRIES; i++) {
+        if (replace_log(s, log->number, e) < 0) {
+            buf_fini(&value);
+            return -1;
+        }
+        bool late = clock_machine_us(&clock_real) > until_us;
+        rc = late ? -ETIMEDOUT : write_record(s, buf_slice(&value), log, key);
+    }
+    buf_fini(&value);
+    return rc < 0 ? pool_error(e, rc == -ECANCELED ? -EBUSY : rc, POOL_WRITES, log->object) : 0;
 }
 
 /* ---- writing ---- */
@@ -164,15 +292,15 @@ static int write_batch(struct rados *s, const struct eng_batch *b, struct arena 
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
     struct arena a;
     struct buf key;
+    struct batchlog log;
     bool logged = spans_partitions(b);
     for (size_t i = 0; i < b->n; i++) logged = logged && !b->changes[i].conditional;
     buf_init(&key, 0);
     arena_init(&a, CHUNK, 0);
-    int rc = logged ? log_key(s, &key, e) : 0;
-    if (rc == 0 && logged) rc = log_batch(s, b, buf_slice(&key), e);
+    int rc = logged ? log_batch(s, b, &log, &key, e) : 0;
     if (rc == 0) rc = write_batch(s, b, &a, e);
     /* A batch that stays in the log is applied once more later. */
-    if (rc == 0 && logged && unlog(s, buf_slice(&key)) < 0) rc = 0;
+    if (rc == 0 && logged && unlog(s, &log, buf_slice(&key)) < 0) rc = 0;
     arena_fini(&a);
     buf_fini(&key);
     return rc;
@@ -213,71 +341,112 @@ static bool is_settled(struct slice key) {
     return time_of(key) <= settled;
 }
 
-/* The records that a replay applies. */
-struct due {
-    uint32_t died;  /* the incarnation of a server; 0: none */
-    uint64_t until; /* records are old that have this time or an earlier one */
+struct replaying {
+    struct rados *s;
+    uint32_t died;  /* the incarnation of the server whose logs are replayed, all of whose records are due; 0: of all */
+    uint64_t until; /* records are due that have this time or an earlier one */
+    size_t n;       /* records that were applied */
+    struct err *e;  /* the last error */
 };
 
-static bool is_due(const struct due *due, struct slice key) {
-    if (key.n != OMAP_SEQUENCE_DIGITS + NUMBER_DIGITS) return false;
-    return time_of(key) <= due->until || (due->died && incarnation_of(key) == due->died);
+static bool is_due(const struct replaying *x, struct slice key) {
+    return key.n == OMAP_SEQUENCE_DIGITS + COUNT_DIGITS && (x->died || time_of(key) <= x->until);
 }
 
 /* Applies the batches that are due, until the time at which what was read is too old (Q23). One that
  * cannot be applied stays, and holds up no other; one that can never be is removed when it is
  * settled. */
-static int replay_due(struct rados *s, const struct omap_pairs *pairs, const struct due *due, int64_t end_us,
-                      struct arena *a, size_t *n, struct err *e) {
-    int rc = 0;
-    for (size_t i = 0; i < pairs->n && clock_machine_us(&clock_real) < end_us; i++) {
-        const struct omap_pair *p = &pairs->items[i];
+static void replay_due(struct replaying *x, const struct batchlog *log, const struct omap_pairs *records,
+                       int64_t end_us) {
+    struct arena a;
+    arena_init(&a, CHUNK, 0);
+    for (size_t i = 0; i < records->n && clock_machine_us(&clock_real) < end_us; i++) {
+        const struct omap_pair *p = &records->items[i];
         struct err why = {0};
-        if (!is_due(due, p->key)) continue;
-        if (replay(s, p->value, a, &why) == 0) {
-            *n += unlog(s, p->key) == 0;
+        if (!is_due(x, p->key)) continue;
+        arena_reset(&a);
+        if (replay(x->s, p->value, &a, &why) == 0) {
+            x->n += unlog(x->s, log, p->key) == 0;
             continue;
         }
-        if (why.code == ERR_INVALID && is_settled(p->key) && unlog(s, p->key) == 0)
+        if (why.code == ERR_INVALID && is_settled(p->key) && unlog(x->s, log, p->key) == 0)
             log_warn("a batch that another server had left is dropped: %s", why.text);
-        *e = why;
-        rc = -1;
+        *x->e = why;
     }
-    return rc;
+    arena_fini(&a);
+}
+
+/* Keeps this server's own log registered, and removes the mark of one whose server has ended. */
+static int keep_or_end(struct rados *s, const struct batchlog *log, uint32_t died) {
+    enum { KEPT_S = 24 * 3600, RENEWED_S = 3600 };
+    int64_t age_s = (int64_t)((uint64_t)clock_wall_us(&clock_real) - log->registered_us) / 1000000;
+    bool own = log->incarnation == s->o.incarnation && log->number == atomic_load(&s->log);
+    if (died || (!own && age_s > KEPT_S)) {
+        int rc = unlog(s, log, slice_str(BATCHLOG_MARK));
+        return rc == -ENOENT ? 0 : rc;
+    }
+    return own && age_s > RENEWED_S ? register_log(s, log) : 0;
+}
+
+/* A log that cannot be read holds up no other. */
+static int replay_log(void *arg, const struct batchlog *log) {
+    struct replaying *x = arg;
+    struct contents c = {0};
+    struct arena a;
+    assert(!x->died || log->incarnation == x->died); /* Q24 */
+    arena_init(&a, CHUNK, 0);
+    int rc = keep_or_end(x->s, log, x->died);
+    int64_t end_us = clock_machine_us(&clock_real) + BATCHLOG_REPLAY_S * 1000000ll;
+    if (rc == 0) rc = read_log(x->s, log, OMAP_READ_MAX, &a, &c); /* the rest is for the next call */
+    if (rc == -ENOENT || (rc == 0 && !c.marked && !c.records.n)) rc = remove_log(x->s, log, &c);
+    else if (rc == 0) replay_due(x, log, &c.records, end_us);
+    if (rc < 0) pool_error(x->e, rc, POOL_READS, log->object);
+    omap_pairs_fini(&c.records);
+    arena_fini(&a);
+    return 0;
 }
 
 int batchlog_replay(struct rados *s, uint32_t died, int64_t age_us, size_t *n, struct err *e) {
-    struct omap_read r = {.pool = &s->pool};
-    struct omap_pairs pairs = {0};
+    struct err why = {0};
+    struct replaying x = {
+        .s = s, .died = died, .until = (uint64_t)(clock_wall_us(&clock_real) - age_us), .e = &why};
+    int rc = batchlog_each(s, died, replay_log, &x);
+    *n = x.n;
+    if (rc < 0) return pool_error(e, rc, POOL_READS, REGISTRY);
+    if (why.set) return *e = why, -1;
+    return 0;
+}
+
+void batchlog_close(struct rados *s) {
+    struct err e = {0};
+    size_t n;
+    if (batchlog_replay(s, s->o.incarnation, 0, &n, &e) < 0)
+        log_warn("the log of batches is left to other servers: %s", e.text);
+}
+
+struct oldest {
+    struct rados *s;
+    int64_t *us;
+};
+
+static int note_oldest(void *arg, const struct batchlog *log) {
+    const struct oldest *o = arg;
+    struct contents c;
     struct arena a;
-    const struct due due = {.died = died, .until = (uint64_t)(clock_wall_us(&clock_real) - age_us)};
-    int64_t end_us = clock_machine_us(&clock_real) + BATCHLOG_REPLAY_S * 1000000ll;
-    *n = 0;
-    arena_init(&a, CHUNK, 0);
-    omap_read_add(&r, "", "", OMAP_READ_MAX); /* the rest is for the next call */
-    int rc = omap_read_run(&r, OBJECT);
-    if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
-    omap_read_fini(&r);
-    if (rc < 0 && rc != -ENOENT) rc = pool_error(e, rc, POOL_READS, OBJECT);
-    else rc = replay_due(s, &pairs, &due, end_us, &a, n, e);
-    omap_pairs_fini(&pairs);
+    arena_init(&a, 1 << 10, 0);
+    int rc = read_log(o->s, log, 1, &a, &c);
+    if (rc == 0 && c.records.n && c.records.items[0].key.n >= OMAP_SEQUENCE_DIGITS) {
+        int64_t us = (int64_t)time_of(c.records.items[0].key);
+        if (us < *o->us) *o->us = us;
+    }
+    omap_pairs_fini(&c.records);
     arena_fini(&a);
-    return rc;
+    return rc == -ENOENT ? 0 : rc; /* it was removed: its records have been applied */
 }
 
 int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) {
-    struct omap_read r = {.pool = &s->pool};
-    struct omap_pairs pairs = {0};
-    struct arena a;
+    struct oldest o = {.s = s, .us = us};
     *us = INT64_MAX;
-    arena_init(&a, CHUNK, 0);
-    omap_read_add(&r, "", "", 1);
-    int rc = omap_read_run(&r, OBJECT);
-    if (rc == 0) rc = omap_read_take(&r, 0, &a, &pairs);
-    omap_read_fini(&r);
-    if (rc == 0 && pairs.n && pairs.items[0].key.n >= OMAP_SEQUENCE_DIGITS)
-        *us = (int64_t)time_of(pairs.items[0].key);
-    omap_pairs_fini(&pairs);
-    arena_fini(&a);
-    return rc < 0 && rc != -ENOENT ? pool_error(e, rc, POOL_READS, OBJECT) : 0;
+    int rc = batchlog_each(s, 0, note_oldest, &o);
+    return rc < 0 ? pool_error(e, rc, POOL_READS, REGISTRY) : 0;
 }

@@ -8,32 +8,57 @@
  *      from being removed (Q14). But a replay that begins as early as servers look for old records, or
  *      earlier, ends within IN_FLIGHT_S of the time of the record. No tombstone that is newer than the record
  *      is removed before.
- * Q24. The key of a record names the incarnation of the server that logged it, and no other record of that
- *      server has the key. A replay applies records of that server alone before they are old. Earlier
- *      versions drew a number at random, which names no server, so their records wait until they are
- *      old. If such a number or another server's name is the same by chance, or a server was taken for dead
- *      that lives, records are applied early, which changes nothing (Q23).
+ * Q24. The name of a log has the incarnation of the run of a server whose batches it holds, and no other run has
+ *      logs of that name. A replay applies the batches of that run alone before they are old. If two runs have one
+ *      incarnation by chance, or a server was taken for dead that lives, batches are applied early, which
+ *      changes nothing (Q23).
+ * Q28. A log is removed only when it has neither its mark nor records, and each record is written on condition that
+ *      the mark is there. The mark is written once, before the log is registered, and a name is used once. So no
+ *      record goes to a log that is not registered, or is lost with one, and a server that was taken for dead
+ *      notices it and begins another log. A log that is registered and has no object was removed.
  *
- *   object "batches", key [time: 7 digits][number: 6 digits]: changes, each [u32 n][key][u32 n][value]
- *   number: incarnation * 2^15 + a count of the server's batches, so that those of one microsecond differ
+ * Each run of a server has a log, and another one each time that it is taken for dead and lives. When it ends, or
+ * others are told that it has died, the mark is removed, and then the log, once its batches have been applied. Where
+ * nobody is told of a death, that is done when the log was not registered anew for a day.
+ *
+ *   object "batches", key [incarnation: 8 hexadecimal digits].[number: 8]: [u64 time], registered logs
+ *   object "batches.[incarnation].[number]", key [01]: ["1"], its mark
+ *                             key [time: 7 digits][count: 5 digits]: changes, each [u32 n][key][u32 n][value]
+ *   time: in microseconds since 1970; count: of the server's batches, so that those of one microsecond differ
  */
 #pragma once
 
 #include "engine/rados/rados.h"
 #include "engine/rows/batch.h"
 
+#define BATCHLOG_MARK "\x01" /* in front of all records, whose keys are longer */
+enum { BATCHLOG_NAME = 32 };
+struct batchlog {
+    uint32_t incarnation, number;
+    char object[BATCHLOG_NAME];
+    uint64_t registered_us; /* when, since 1970; 0: unknown */
+};
+
+/* Begins the log of an open store. */
+int batchlog_open(struct rados *s, struct err *e) MUST_CHECK;
+/* Ends it; what cannot be reached is left to other servers. No batch is written meanwhile or later. */
+void batchlog_close(struct rados *s);
+/* Calls fn with each log that is registered, of an incarnation or, 0, of all, until it returns less than 0. 0, or a
+ * negative error number. */
+typedef int (*batchlog_fn)(void *arg, const struct batchlog *log);
+int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *arg) MUST_CHECK;
 /* Writes all changes of a batch. 0, or -1: e says why. After -1 some partitions may have been
  * written; a group of several partitions then is or will be written as a whole, or not at all. */
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
 /* Counts the changes of a logged batch. -1: it is damaged. */
 int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
-/* The time at which the oldest batch in the log was recorded, in microseconds since 1970; INT64_MAX:
- * the log is empty. */
+/* The time at which the oldest batch in the logs was recorded, in microseconds since 1970; INT64_MAX:
+ * they are empty. */
 int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) MUST_CHECK;
 /* A record that is as old is applied; a server looks for such ones so often; time from the read of a record to when its
  * changes are written, at most. */
 enum { BATCHLOG_AGE_S = 20, BATCHLOG_EVERY_S = 10, BATCHLOG_REPLAY_S = 10 };
 
-/* Applies logged changes that are older than age_us, and all of the server that has died (its incarnation; 0: none),
- * whose clock does not matter; but some may stay for the next call. *n: how many records. 0, -1. */
+/* died 0: applies the batches in all logs that are older than age_us. Otherwise, of the logs of the incarnation that
+ * has died, all batches, whatever their age. Some may stay for the next call. *n: how many were applied. 0, -1. */
 int batchlog_replay(struct rados *s, uint32_t died, int64_t age_us, size_t *n, struct err *e) MUST_CHECK;

@@ -19,7 +19,7 @@ struct rados_options {
     struct pool_options pool;
     rados_merge_fn merge;
     uint64_t split_keys, split_bytes, max_keys, max_bytes; /* 0: those above */
-    uint32_t incarnation; /* names the store in the log of batches; 0: a number that no other store has */
+    uint32_t incarnation; /* names the store's log of batches; 0: a number that no other store has */
 };
 
 enum { RADOS_THREADS = 4 }; /* of the work in the background */
@@ -40,6 +40,10 @@ struct rados {
     _Atomic int64_t replay_due_us; /* machine time at which old batches are applied next */
     pthread_mutex_t drop_lock; /* held while a table is dropped or forgotten */
     struct named_watch *watch; /* NULL: none */
+    _Atomic uint32_t log;      /* the number of the log to which batches go */
+    pthread_mutex_t log_lock;  /* held while another one begins; of the next two lines */
+    uint32_t n_logs;           /* that were begun, */
+    bool made_log;             /* the last of which has its object and is not known to be registered */
     _Atomic uint32_t n_logged; /* batches */
     _Atomic uint64_t n_operations, n_groups, n_splits, n_folds, n_moves; /* written, since it was opened */
 };

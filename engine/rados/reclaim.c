@@ -608,7 +608,8 @@ static int visit_shards(struct pass *p, struct err *e) {
 
 enum { WRITE_S = WRITE_SEND_S + POOL_TIMEOUT_S /* of write_groups, at most (Q26) */ };
 _Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
-_Static_assert(IN_FLIGHT_S > POOL_TIMEOUT_S + WRITE_S, ""); /* Q14: the record of the batch, then its groups */
+/* The record of the batch, then its groups. */
+_Static_assert(IN_FLIGHT_S > WRITE_SEND_S + POOL_TIMEOUT_S + WRITE_S, ""); /* Q14 */
 
 static int set_limit(struct pass *p, struct err *e) {
     int64_t oldest_us;

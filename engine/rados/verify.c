@@ -258,20 +258,22 @@ static int check_named(struct verify *v, struct err *e) {
     return 0;
 }
 
-static int check_batches(struct verify *v) {
+static int check_log(void *arg, const struct batchlog *log) {
+    struct verify *v = arg;
     struct omap_pairs head = {0}, page = {0};
     struct buf start;
     bool more = true;
     int rc = 0;
     buf_init(&start, 0);
+    buf_put_str(&start, BATCHLOG_MARK);
     buf_u8(&start, 0);
     while (rc == 0 && more && !buf_failed(&start)) {
         arena_reset(&v->arena);
-        rc = read_page(v, "batches", (const char *)start.p, &head, &page, &more);
+        rc = read_page(v, log->object, (const char *)start.p, &head, &page, &more);
         for (size_t i = 0; rc == 0 && i < page.n; i++) {
             struct err e = {0};
             size_t n;
-            if (batchlog_check(page.items[i].value, &n, &e) < 0) tell(v, "object batches: %s", e.text);
+            if (batchlog_check(page.items[i].value, &n, &e) < 0) tell(v, "object %s: %s", log->object, e.text);
         }
         buf_clear(&start, SIZE_MAX);
         if (more) buf_put_slice(&start, page.items[page.n - 1].key);
@@ -325,7 +327,7 @@ static int note_object(void *arg, const char *name) {
 static int check_all(struct verify *v, struct err *e) {
     int rc = pool_each_object(&v->s.pool, note_object, v);
     for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_object(v, &v->objects[i]);
-    if (rc == 0) rc = check_batches(v);
+    if (rc == 0) rc = batchlog_each(&v->s, 0, check_log, v);
     if (rc == 0 && check_named(v, e) < 0) return -1;
     for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_owner(v, &v->objects[i]);
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of the pool") : 0;

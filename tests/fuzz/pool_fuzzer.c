@@ -26,7 +26,8 @@ static const char dropped_object[] = "dropped";
 static const char *const objects[] = {
     "named", "batches", dropped_object,
     "rows.00000010.00.0000000000000000", "rows.00000010.01.0000000000000000", "rows.00000010.01.8000000000000000",
-    "piece.00000010.0000000000000001.0", "piece.00000010.0000000000000001.1", "rows.00000010.64.ffffffffffffffff"};
+    "piece.00000010.0000000000000001.0", "piece.00000010.0000000000000001.1", "rows.00000010.64.ffffffffffffffff",
+    "batches.00000001.00000001"};
 static const struct eng_rados place = {.conf = "ceph.conf", .pool = "tally", .split_keys = SPLIT_KEYS};
 
 /* A thread that waits for another server's split does not wait here. */

@@ -72,28 +72,34 @@ static void test_a_batch_that_was_left_in_the_log_is_applied(void **state) {
     pair_compare_table(p);
 }
 
-/* Gives the one record of the log a time that lies so many seconds ahead. named: it keeps the name of its server;
- * otherwise it gets a number as earlier versions drew them. */
-static void date_log(struct pair *p, int64_t seconds, bool named) {
+/* The log of the server that leaves batches in it. */
+static void log_name(struct pair *p, char name[BATCHLOG_NAME]) {
+    const struct rados *r = pair_store(p->rados);
+    snprintf(name, BATCHLOG_NAME, "batches.%08x.%08x", r->o.incarnation, r->log);
+}
+
+/* Gives the one record of the log a time that lies so many seconds ahead. */
+static void date_log(struct pair *p, int64_t seconds) {
     struct rados *r = pair_store(p->rados);
     struct omap_write w = {0};
     struct omap_read read = {.pool = &r->pool};
     struct omap_pairs pairs = {0};
     struct arena a;
     struct buf key;
+    char name[BATCHLOG_NAME];
+    log_name(p, name);
     arena_init(&a, 1 << 12, 0);
     buf_init(&key, 0);
-    omap_read_add(&read, "", "", OMAP_READ_MAX);
-    assert_int_equal(omap_read_run(&read, "batches"), 0);
+    omap_read_add(&read, BATCHLOG_MARK, "", OMAP_READ_MAX);
+    assert_int_equal(omap_read_run(&read, name), 0);
     assert_int_equal(omap_read_take(&read, 0, &a, &pairs), 0);
     assert_int_equal(pairs.n, 1);
     omap_key_number(&key, (uint64_t)(clock_wall_us(&clock_real) + seconds * 1000000), OMAP_SEQUENCE_DIGITS);
     struct slice old = pairs.items[0].key;
-    if (named) buf_put_slice(&key, slice_of(old.p + OMAP_SEQUENCE_DIGITS, old.n - OMAP_SEQUENCE_DIGITS));
-    else omap_key_number(&key, pair_draw(p, UINT32_MAX), 6);
+    buf_put_slice(&key, slice_of(old.p + OMAP_SEQUENCE_DIGITS, old.n - OMAP_SEQUENCE_DIGITS));
     omap_write_set(&w, buf_slice(&key), pairs.items[0].value);
     omap_write_remove(&w, pairs.items[0].key);
-    assert_int_equal(omap_write_run(&w, &r->pool, "batches"), 0);
+    assert_int_equal(omap_write_run(&w, &r->pool, name), 0);
     omap_write_fini(&w);
     omap_read_fini(&read);
     omap_pairs_fini(&pairs);
@@ -114,7 +120,7 @@ static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void *
     pair_leave_in_log(p, s);
     assert_int_equal(table_drop(r, pair_part(p, 0).table, &p->e), 0);
     for (int settled = 0; settled < 2; settled++) {
-        date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800, true);
+        date_log(p, settled ? -BATCHLOG_AGE_S - 1 : 1800);
         assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, 0, &n, &p->e), -1);
         assert_int_equal(p->e.code, ERR_INVALID);
         err_clear(&p->e);
@@ -142,25 +148,6 @@ static void test_a_batch_of_a_living_server_waits_for_its_age(void **state) {
     pair_compare_table(p);
 }
 
-static void test_a_batch_that_an_earlier_version_logged_waits_for_its_age(void **state) {
-    struct pair *p = *state;
-    struct rados *r = pair_store(p->other);
-    struct statement s[2];
-    size_t n;
-    for (int i = 0; i < 2; i++) do
-            pair_draw_statement(p, &s[i]);
-        while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
-    pair_commit(p, p->local, s, 2, true);
-    pair_leave_in_log(p, s);
-    date_log(p, 1800, false);
-    assert_int_equal(batchlog_replay(r, pair_store(p->rados)->o.incarnation, BATCHLOG_AGE_S * 1000000ll, &n, &p->e), 0);
-    assert_int_equal(n, 0);
-    date_log(p, -BATCHLOG_AGE_S - 1, false);
-    assert_int_equal(batchlog_replay(r, 0, BATCHLOG_AGE_S * 1000000ll, &n, &p->e), 0);
-    assert_int_equal(n, 1);
-    pair_compare_table(p);
-}
-
 /* The one that is told that a server has died applies the batch that it has left. */
 static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) {
     struct pair *p = *state;
@@ -171,7 +158,7 @@ static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) 
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
     pair_commit(p, p->local, s, 2, true);
     pair_leave_in_log(p, s);
-    date_log(p, 1800, true); /* not old enough to be applied for its age */
+    date_log(p, 1800); /* not old enough to be applied for its age */
     eng_peer_died(p->other, pair_store(p->rados)->o.incarnation);
     while (oldest_us < INT64_MAX) { /* a hang is the failure */
         assert_int_equal(batchlog_oldest(pair_store(p->other), &oldest_us, &p->e), 0);
@@ -185,14 +172,16 @@ static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
     struct pair *p = *state;
     struct rados *r = pair_store(p->other);
     struct statement s[2];
-    struct omap_write damaged = {.creates = true}, gone = {0};
+    struct omap_write damaged = {0}, gone = {0};
     struct buf key;
     size_t n;
+    char name[BATCHLOG_NAME];
+    log_name(p, name);
     buf_init(&key, 0);
     omap_key_number(&key, 1, OMAP_SEQUENCE_DIGITS);
-    omap_key_number(&key, 1, 6);
+    omap_key_number(&key, 1, 5);
     omap_write_set(&damaged, buf_slice(&key), slice_str("damaged"));
-    assert_int_equal(omap_write_run(&damaged, &r->pool, "batches"), 0);
+    assert_int_equal(omap_write_run(&damaged, &r->pool, name), 0);
     for (int i = 0; i < 2; i++) do
             pair_draw_statement(p, &s[i]);
         while (s[i].kind < 4 || (i && s[0].partition == s[1].partition));
@@ -204,7 +193,7 @@ static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
     err_clear(&p->e);
     pair_compare_table(p);
     omap_write_remove(&gone, buf_slice(&key));
-    assert_int_equal(omap_write_run(&gone, &r->pool, "batches"), 0);
+    assert_int_equal(omap_write_run(&gone, &r->pool, name), 0);
     omap_write_fini(&damaged);
     omap_write_fini(&gone);
     buf_fini(&key);
@@ -533,8 +522,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_until_it_is_settled, setup,
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_living_server_waits_for_its_age, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_that_an_earlier_version_logged_waits_for_its_age, setup,
-                                        pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup_large,
