@@ -517,11 +517,11 @@ def own_server(new_server, *flags, **more):
 
 
 def test_a_row_larger_than_what_a_request_may_take_is_read_and_written_by_its_key(new_server):
-    """90 MB in one row: 18 elements of 5 MB. While RocksDB merges them it holds the row several times over."""
-    s = own_server(new_server, "--max-row-size", "0", beside=RESIDENT_BESIDE + 5 * 90)
+    """120 MB in one row: 24 elements of 5 MB. While RocksDB merges them it holds the row several times over."""
+    s = own_server(new_server, "--max-row-size", "0", beside=RESIDENT_BESIDE + 5 * 120)
     with Raw(s) as c, others_served(s) as check:
         c.must("CREATE TABLE h.large (pk int PRIMARY KEY, m map<int, blob>, v int)")
-        for i in range(18):
+        for i in range(24):
             c.must("UPDATE h.large SET m[?] = ?, v = 7 WHERE pk = 1", [struct.pack(">i", i), os.urandom(5 << 20)])
         check()
         for cql in ("SELECT v FROM h.large WHERE pk = 1", "SELECT v FROM h.large WHERE pk IN (0, 1, 2)", "SELECT v FROM h.large"):
@@ -540,7 +540,7 @@ def test_a_row_larger_than_what_a_request_may_take_is_read_and_written_by_its_ke
 
 def test_requests_that_need_much_memory_are_overloaded_and_small_ones_served(new_server):
     """Together requests may hold 8 MB here: a row of 20 MB is too much, whoever asks for a small one beside it gets it, and one of 4 MB comes through in the end."""
-    s = own_server(new_server, "--queue-bytes", str(4 << 20), "--max-work-bytes", str(4 << 20))
+    s = own_server(new_server, "--queue-bytes", str(4 << 20), "--max-work-bytes", str(4 << 20), "--max-row-size", "0")
     with Raw(s) as c, Raw(s) as slow, others_served(s) as check:
         c.must("CREATE TABLE h.large (pk int PRIMARY KEY, m map<int, blob>)")
         for i in range(10):
