@@ -68,13 +68,28 @@ static const char *meant(const char *name, size_t n, const char *prefix, char *r
 
 /* ---- environment ---- */
 
+/* Returns true for variables that begin with TALLY_ and are no settings of tallyd: those of the command
+ * tally, of the example of a Python test, and those that Kubernetes sets for a Service named tally. */
+static bool is_of_others(const char *name, const char *value) {
+    static const char *const others[] = {"CQL_WAIT=", "PASSWORD=", "ADDRESS=", "SERVICE_", "PORT_"};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (!strncmp(name, others[i], strlen(others[i]))) return true;
+    return !strncmp(name, "PORT=", 5) && !strncmp(value, "tcp://", 6);
+}
+
 static int load_environment(struct config *c, struct err *e) {
-    for (int o = 0; o < CONFIG_OPTIONS; o++) {
-        char name[64];
-        int n = snprintf(name, sizeof(name), "TALLY_%s", rows[o].flag);
-        for (int i = 0; i < n; i++) name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
-        const char *text = getenv(name);
-        if (text && set_value(c, o, text, e)) return -1;
+    static const char prefix[] = "TALLY_";
+    for (char **v = environ; *v; v++) {
+        const char *name = *v + sizeof(prefix) - 1, *eq;
+        char flag[64], near[96];
+        if (strncmp(*v, prefix, sizeof(prefix) - 1) || !(eq = strchr(name, '=')) || is_of_others(name, eq + 1)) continue;
+        size_t n = (size_t)(eq - name) < sizeof(flag) ? (size_t)(eq - name) : sizeof(flag);
+        for (size_t i = 0; i < n; i++) flag[i] = (char)tolower((unsigned char)name[i]);
+        int o = find_option(flag, n);
+        if (o < 0)
+            return err_set(e, ERR_CONFIG, "the environment has %.*s, which is no setting%s; see tallyd --help",
+                           (int)(eq - *v), *v, meant(flag, n, "--", near, sizeof(near)));
+        if (set_value(c, o, eq + 1, e)) return -1;
     }
     return 0;
 }

@@ -39,7 +39,7 @@ hang=3600 # seconds after which a part is said to hang
 passed=0 failed=0 skipped=0 rows=()
 work=build/test
 mkdir -p "$work"
-export TALLY_PRESET=$preset
+export TALLYTEST_PRESET=$preset
 
 # count NAME PASSED FAILED SKIPPED SECONDS [CPU]: adds a step to the table. CPU: seconds of processor time, which a busy machine changes little.
 count() {
@@ -53,7 +53,7 @@ run_job() {
     local file=$1 t0=$SECONDS rc p f s line cpu reports=$tally_root/$1.sanitizer # what sanitizers found, in servers that were killed, too
     shift 2
     rm -rf "$reports" && mkdir "$reports"
-    if [[ $TALLY_PRESET != release* ]]; then
+    if [[ $TALLYTEST_PRESET != release* ]]; then
         export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan
         export TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
     fi
@@ -175,7 +175,7 @@ step_conformance() {
     esac || count "conformance (build)" 0 1 0 0
     finish
 }
-# integration_file FILE [NAME]: on the server of the preset that TALLY_PRESET names.
+# integration_file FILE [NAME]: on the server of the preset that TALLYTEST_PRESET names.
 integration_file() {
     begin "${2:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout $hang build/venv/bin/python -m pytest -q -rsfE -p no:cacheprovider "$1"
 }
@@ -209,7 +209,7 @@ step_source() {
     local mode name
     for mode in keyspaces cassandra; do conformance release-source $mode "source conformance"; done
     for name in model linearizability kill9 crash storage damaged_store file_faults disk_full verify backup restore snapshots memory_limit hostile package; do
-        TALLY_PRESET=release-source integration_file tests/integration/test_$name.py source
+        TALLYTEST_PRESET=release-source integration_file tests/integration/test_$name.py source
     done
     finish
 }

@@ -12,7 +12,7 @@ from cassandra.policies import RoundRobinPolicy
 import stores
 
 ROOT = Path(__file__).resolve().parents[2]
-PRESET = os.environ.get("TALLY_PRESET", "release")
+PRESET = os.environ.get("TALLYTEST_PRESET", "release")
 SLOWER = {"asan": 4, "tsan": 10}.get(PRESET, 1)  # what a sanitizer costs, for bounds of time
 OPTIMISED = PRESET.startswith("release")  # and not sanitised: it is held to the bounds of memory
 TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"

@@ -1,6 +1,6 @@
 """Files that fail and power cuts: writes refuse clearly, reads go on, nothing that was acknowledged is lost, and the server recovers by itself where it can.
 
-TALLY_ALL_FAULTS=1 takes every call and every moment instead of some of them."""
+TALLYTEST_ALL_FAULTS=1 takes every call and every moment instead of some of them."""
 import errno
 import json
 import os
@@ -21,7 +21,7 @@ from cassandra.query import SimpleStatement
 from file_faults import Disk, FaultyServer, build_library
 from tally_server import Server, eventually, let_pass
 
-ALL = os.environ.get("TALLY_ALL_FAULTS") == "1"
+ALL = os.environ.get("TALLYTEST_ALL_FAULTS") == "1"
 PERIOD = 10  # seconds, of --durability periodic: engine/front/commit.c, README
 
 
@@ -587,7 +587,7 @@ class Meter:
 
 def test_random_faults_leave_of_the_limits_what_was_not_applied(library, tmp_path):
     """The clock stands still, so no bucket fills: what is left of the table's 2,000 units is what no acknowledged write took, to the unit; and the ledger says the same."""
-    budget, luck = 2000, random.Random(os.environ.get("TALLY_SEED", "41"))
+    budget, luck = 2000, random.Random(os.environ.get("TALLYTEST_SEED", "41"))
     server = FaultyServer(tmp_path, library, "--ddl-delay", "none", "--control", "on", "--capacity-payload", "full", "--limits", "enforce", "--limit-values",
                           f"on-demand-write={budget},partition-write={budget},connection=1000000").start()
     with server.cluster(schema_metadata_enabled=False) as cluster:

@@ -91,6 +91,16 @@ def test_a_file_of_settings_that_is_none_is_refused_at_once(tmp_path, text, word
     assert len(refused.stderr) < 1000
 
 
+def test_an_unknown_variable_is_an_error_and_those_of_others_are_ignored():
+    for name, meant in (("TALLY_PROT", " (did you mean --port?)"), ("TALLY_CLUSTER_NAMES", " (did you mean --cluster-name?)"), ("TALLY_NONSENSE", "")):
+        done = run("--check-config", **{name: "1"})
+        assert done.returncode == 2 and f"the environment has {name}, which is no setting{meant}; see tallyd --help" in done.stderr, done
+    # of the command tally, and as Kubernetes sets them for a Service of the name tally
+    others = {"TALLY_PASSWORD": "x", "TALLY_CQL_WAIT": "on", "TALLY_SERVICE_HOST": "10.0.0.1", "TALLY_PORT": "tcp://10.0.0.1:9042", "TALLY_PORT_9042_TCP_ADDR": "10.0.0.1"}
+    assert run("--check-config", **others).returncode == 0
+    assert run("--check-config", TALLY_PORT="no number").returncode == 2
+
+
 # ---- the log ----
 
 def test_the_log_is_read_by_programs_and_moved_away(new_server, tmp_path):

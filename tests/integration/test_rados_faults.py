@@ -2,9 +2,9 @@
 acknowledged write, batch and count is there at each server at the end, while tables are truncated, dropped, made again and altered, and objects split. First while
 nothing fails; then while servers and OSDs are killed, paused and started again.
 
-TALLY_RADOS_EVENTS=N makes so many failures, on three servers and three OSDs with bluestore (tests/rados/run.py --only servers). Without it a few happen to two
-servers and one OSD in memory, which can be paused and not killed. TALLY_RADOS_SEED chooses other statements and failures; servers run in keyspaces mode if it is
-odd, and without TALLY_RADOS_EVENTS in one mode after the other."""
+TALLYTEST_RADOS_EVENTS=N makes so many failures, on three servers and three OSDs with bluestore (tests/rados/run.py --only servers). Without it a few happen to two
+servers and one OSD in memory, which can be paused and not killed. TALLYTEST_RADOS_SEED chooses other statements and failures; servers run in keyspaces mode if it is
+odd, and without TALLYTEST_RADOS_EVENTS in one mode after the other."""
 import collections
 import os
 import random
@@ -20,8 +20,8 @@ from storm import Front, Work, run_all
 from tally_server import create_keyspace, eventually
 from test_linearizability import checker  # noqa: F401  a fixture
 
-EVENTS = int(os.environ.get("TALLY_RADOS_EVENTS", "0"))
-SEED = int(os.environ.get("TALLY_RADOS_SEED", "30"))
+EVENTS = int(os.environ.get("TALLYTEST_RADOS_EVENTS", "0"))
+SEED = int(os.environ.get("TALLYTEST_RADOS_SEED", "30"))
 MODES = ["cassandra", "keyspaces"]
 FRONTS, OSDS = (3, 3) if EVENTS else (2, 1)
 PROGRESS = 40  # effects that must be acknowledged between two steps of a failure, so that each meets clients at work

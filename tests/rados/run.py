@@ -75,7 +75,7 @@ def conformance(build, folder):
 def integration_file(file, build, logs):
     """One file of the suite, with a cluster of its own: {passed, failed, skipped, exceptions} and what went wrong."""
     command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-rfEx", "--show-capture=no", "-p", "no:cacheprovider", "--store", "rados", file]
-    done = subprocess.run(list(map(str, command)), env=dict(os.environ, TALLY_PRESET=build.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(list(map(str, command)), env=dict(os.environ, TALLYTEST_PRESET=build.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     (logs / f"{file.stem}.log").write_text(done.stdout)
     last = done.stdout.rstrip().splitlines()[-1]
     counts = {what: sum(int(n) for n in re.findall(rf"(\d+) (?:{words})", last))
@@ -163,7 +163,7 @@ def failures(build, folder, kills):
 def servers(build, events):
     """tests/integration/test_rados_faults.py in its long form."""
     command = [ROOT / "build" / "venv" / "bin" / "python", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", ROOT / "tests" / "integration" / "test_rados_faults.py"]
-    environment = dict(os.environ, TALLY_RADOS_EVENTS=str(events), TALLY_PRESET=build.name)
+    environment = dict(os.environ, TALLYTEST_RADOS_EVENTS=str(events), TALLYTEST_PRESET=build.name)
     return (1, 0) if subprocess.run(list(map(str, command)), env=environment, check=False).returncode == 0 else (0, 1)
 
 

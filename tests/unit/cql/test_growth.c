@@ -192,7 +192,7 @@ static void test_cost_of_a_statement_grows_with_its_length(void **state) {
         uint64_t once = cost_of(&h, s, s->n), fourfold = cost_of(&h, s, 4 * s->n);
         if (once < least_steps) once = least_steps;
         bool bad = fourfold > RATIO * once;
-        if (bad || getenv("TALLY_GROWTH"))
+        if (bad || getenv("TALLYTEST_GROWTH"))
             print_error("%-34s %10llu -> %10llu steps, %4.1f %s [%.60s]\n", s->name, (unsigned long long)once,
                         (unsigned long long)fourfold, (double)fourfold / (double)once, bad ? "GROWS" : "",
                         h.err.set ? h.err.text : "");

@@ -1,6 +1,6 @@
 /* Random DDL beside a model of a few lines: changes that end at once or are held, that fail when
  * they end, that cannot be recorded, and starts anew in the middle of everything. After every step
- * each keyspace and table is what the model says, and so was each answer. TALLY_SEED=n tells the
+ * each keyspace and table is what the model says, and so was each answer. TALLYTEST_SEED=n tells the
  * dice. */
 #include "base/fault.h"
 
@@ -343,7 +343,7 @@ static void step(struct world *w) {
 
 static void test_the_catalogue_is_what_the_model_says(void **state) {
     (void)state;
-    const char *seed = getenv("TALLY_SEED");
+    const char *seed = getenv("TALLYTEST_SEED");
     struct world w = {.random = 0x9e3779b97f4a7c15 * (seed ? strtoull(seed, NULL, 10) + 1 : 1)};
     struct eng_options o = {.clock = &clock_real, .durability = ENG_NONE};
     w.eng = eng_open(&o, &w.err);

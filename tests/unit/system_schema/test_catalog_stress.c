@@ -1,6 +1,6 @@
 /* Many clients change the schema at once while others read it, with restarts in the middle; each
  * client owns some tables and knows what was acknowledged to it, and all share one keyspace in
- * which anything may happen. TALLY_SEED=n tells the dice. */
+ * which anything may happen. TALLYTEST_SEED=n tells the dice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -374,7 +374,7 @@ static void check_version_survives(struct world *w) {
 }
 
 static void stress(bool rocks, enum tally_mode mode, const char *delay) {
-    const char *seed = getenv("TALLY_SEED");
+    const char *seed = getenv("TALLYTEST_SEED");
     struct world w;
     struct client clients[CLIENTS] = {0};
     world_init(&w, rocks, mode, delay);
