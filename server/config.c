@@ -80,9 +80,9 @@ static bool is_of_others(const char *name, const char *value) {
 static int load_environment(struct config *c, struct err *e) {
     static const char prefix[] = "TALLY_";
     for (char **v = environ; *v; v++) {
-        const char *name = *v + sizeof(prefix) - 1, *eq;
+        const char *name = *v + sizeof(prefix) - 1, *eq = strchr(*v, '=');
         char flag[64], near[96];
-        if (strncmp(*v, prefix, sizeof(prefix) - 1) || !(eq = strchr(name, '=')) || is_of_others(name, eq + 1)) continue;
+        if (strncmp(*v, prefix, sizeof(prefix) - 1) || !eq || is_of_others(name, eq + 1)) continue;
         size_t n = (size_t)(eq - name) < sizeof(flag) ? (size_t)(eq - name) : sizeof(flag);
         for (size_t i = 0; i < n; i++) flag[i] = (char)tolower((unsigned char)name[i]);
         int o = find_option(flag, n);
