@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -106,6 +107,9 @@ def image(package, tmp_path):
 
     yield start
     for c in started:
+        # chroot changes the user, after which --kill-child no longer ends what runs in the container
+        for child in Path(f"/proc/{c.process.pid}/task/{c.process.pid}/children").read_text().split() if c.process.poll() is None else ():
+            os.kill(int(child), signal.SIGKILL)
         c.process.kill()
         c.process.wait()
 
