@@ -48,7 +48,8 @@ void charge_add(struct charge *to, const struct charge *from);
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units,
  * row_bytes, static_bytes, bytes_read, rows_read, rows_returned, entities, query_class
- * (point|row_range|partition_range|table_scan), table, rules; For a write also: write_size
+ * (point|row_range|partition_range|table_scan), table, rules. For a read of a table also:
+ * guidance_class (guidance.h), and advice for a lower charge, lines or "". For a write also: write_size
  * (row|written), the way in which the values above are sized; "row" (null when the rows were not
  * read) and "written", the sizes under either way, each with row_bytes, static_bytes and units;
  * regions, the number of Regions that the units are summed over. */

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include "metering/explanation.h"
+#include "metering/guidance.h"
+
 static const struct rule rules[] = {
 #define RULE(id, name_, title_, text_, source_, confidence_) \
     [RULE_##id] = {.name = name_, .title = title_, .text = text_, .source = source_, .confidence = confidence_},
@@ -49,6 +52,19 @@ static void put_write_size(struct buf *out, const struct op_cost *cost, enum wri
                (unsigned long long)s.static_bytes, (unsigned long long)s.units);
 }
 
+/* Of a read: its class in the partition guidance, and how the page could cost less. */
+static void put_guidance(struct buf *out, const struct op_cost *cost, const struct charge *charge) {
+    struct explanation x = {.is_read = true};
+    struct buf advice;
+    buf_init(&advice, 0);
+    explanation_add(&x, cost, charge);
+    explanation_advice(&x, &advice);
+    buf_printf(out, "\"guidance_class\":\"%s\",\"advice\":", guidance_class_name(cost->guidance_class));
+    buf_json_str(out, buf_slice(&advice));
+    buf_put_str(out, ",");
+    buf_fini(&advice);
+}
+
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {
     buf_put_str(out, "{");
     put_units(out, "read_units", charge->read_units);
@@ -68,6 +84,7 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
         buf_json_str(out, slice_str(name));
     } else buf_put_str(out, "null");
     buf_put_str(out, ",");
+    if (cost->reads && !cost->is_system) put_guidance(out, cost, charge);
     if (cost->writes) {
         buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
         put_write_size(out, cost, WRITE_SIZE_ROW);

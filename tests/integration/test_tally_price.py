@@ -381,6 +381,10 @@ def test_a_read_is_explained_by_the_server_that_runs_it(served):
     assert whole["units"] == struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
     shown = tally("explain", "--server", on(server), "--statement", text).stdout
     assert re.search(r"^units +\d+ at LOCAL_QUORUM, on 1 page, charged by the server$", shown, re.M)
+    limited, = json.loads(tally("explain", "--server", on(server), "--statement", f"{text} LIMIT 1", "--json").stdout)["charged"]
+    assert limited["advice"].startswith("39 rows after the LIMIT are read and paid for") and "With a page size of 1," in limited["advice"]
+    scan, = json.loads(tally("explain", "--server", on(server), "--statement", f"{text} AND total = 1 ALLOW FILTERING", "--json").stdout)["charged"]
+    assert (scan["query_class"], scan["guidance_class"]) == ("row_range", "partition scan")
 
 
 def test_a_write_is_explained_against_the_servers_schema_and_changes_nothing(served):
