@@ -101,6 +101,7 @@ class Run:
     DISTURBANCES = ["time", "time", "flush", "alter", "truncate", "neighbour", "stop", "kill"]
     SIZES = [None, 1, 2, 3, 7]  # of pages
     OF_ONE_PARTITION = [1, 2, 3, 4, 5, 8]  # kinds of read_rows
+    ring = Murmur3Token  # of the tokens that clients see; rows come in the order of RING
 
     def __init__(self, server, seed, model=cql_model.Table):
         self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model{seed}.t{seed}"
@@ -119,7 +120,7 @@ class Run:
         self.session.use_client_timestamp = False
         self.prepared = {}
         partitioner = self.session.execute("SELECT partitioner FROM system.local").one().partitioner
-        self.ring = MD5Token if partitioner == RANDOM else Murmur3Token  # of the tokens that clients see; rows come in the order of RING
+        self.ring = MD5Token if partitioner == RANDOM else Murmur3Token
 
     def close(self):
         self.cluster.shutdown()
