@@ -359,7 +359,7 @@ static void test_json_names_everything(void **state) {
                         "{\"read_units\":0.5,\"write_units\":0,\"static_write_units\":0,\"row_bytes\":134,\"static_"
                         "bytes\":0,\"bytes_read\":99,"
                         "\"rows_read\":1,\"rows_returned\":1,\"entities\":1,\"query_class\":\"point\","
-                        "\"table\":\"ks.t\","
+                        "\"table\":\"ks.t\",\"guidance_class\":\"point query\",\"advice\":\"\","
                         "\"rules\":[\"read-4k\",\"read-half-at-one\",\"size-documented-2022\"]}");
     buf_fini(&b);
 }
