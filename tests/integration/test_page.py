@@ -367,7 +367,8 @@ def test_a_table_is_found_among_all_in_either_case(many, browser):
         tab.get_by_label("Find a table").fill("nosuch")
         expect(tab.get_by_text("No table has that name.")).to_be_visible()
         tab.get_by_label("Find a table").fill("")
-        expect(tab.get_by_role("link", name="many.t119")).to_be_visible()
+        expect(tab.get_by_text("No table has that name.")).to_have_count(0)
+        expect(tab.get_by_role("link", name="many.t").first).to_be_visible()  # which of the 121 are shown depends on their traffic
         assert page.said == []
 
 
