@@ -1,8 +1,9 @@
-/* Whether long work may go on.
+/* A check, set for a thread, of whether its request may continue: deadline and cancellation.
  *
- * One row may have millions of cells. They are merged, decoded and put together far below the request,
- * partly in functions that RocksDB calls. So a request gives its thread a question, and a loop over
- * cells asks it after each PATIENCE_CELLS of them. A thread without a question always goes on.
+ * One row may have millions of cells. They are merged, decoded and assembled far below the request,
+ * partly in functions that RocksDB calls, which get no argument of ours. So a request sets the check
+ * for its thread, and a loop over cells calls it after each PATIENCE_CELLS of them. Without a check
+ * the work always continues.
  */
 #pragma once
 
@@ -10,14 +11,13 @@
 
 enum { PATIENCE_CELLS = 8192 };
 
-/* A long-running function calls ask now and then. 0: go on; -1: stop with the error that ask has
- * set. */
+/* ask returns 0 to continue, or -1 to stop with the error that it has set. */
 struct patience {
     int (*ask)(void *arg);
     void *arg;
 };
 
-/* The question of this thread from now on, which must stay where it is until the next call; NULL: none. */
+/* Sets the check of this thread. *p must stay valid until the next call. NULL removes the check. */
 void patience_set(const struct patience *p);
-/* 0: go on; -1: stop. */
+/* Calls the check of this thread. Returns 0 to continue, or -1 to stop. */
 int patience_ask(void) MUST_CHECK;

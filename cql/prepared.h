@@ -54,9 +54,10 @@ const char *prepared_keyspace(const struct cql_prepared *p);
  * the two functions do nothing. */
 void cql_client_open(struct cql_db *db, struct cql_client *c);
 void cql_client_close(struct cql_db *db, struct cql_client *c);
-/* Its connection before v5 is sent the answer to a PREPARE: what is sent later follows it. */
+/* Records the columns in an answer to a PREPARE on a connection before v5. Later answers on the
+ * connection are sent after it. */
 void cql_client_learn(struct cql_client *c, const struct prepared_info *info);
-/* Whether the client knows these columns of the statement, because it has prepared it since they changed. */
+/* Returns true if the client has prepared the statement since its columns changed to these. */
 bool cql_client_knows(struct cql_client *c, struct slice id, const struct result_meta *meta);
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);

@@ -91,8 +91,8 @@ struct store_reclaim {
     /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it.
      * Above STORE_MORE. */
     int (*visited)(void *arg);
-    /* Whether the pass has visited so much that other tables are next. The store then ends the pass at
-     * the next place from which it can continue, sets *position to that place, and returns STORE_MORE.
+    /* Returns true once the pass has visited its share of records. The store then ends the pass at the
+     * next place from which it can continue, sets *position to that place, and returns STORE_MORE.
      * *position is 0 at the beginning of a table. NULL: the pass ends with the table. */
     bool (*turn_over)(void *arg);
     uint64_t *position;

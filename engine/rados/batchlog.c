@@ -89,7 +89,7 @@ static void name_log(struct batchlog *log) {
 }
 
 static struct slice registered_key(const struct batchlog *log) {
-    return slice_str(log->object + sizeof(REGISTRY)); /* behind the dot */
+    return slice_str(log->object + sizeof(REGISTRY)); /* the part after the dot */
 }
 
 static int register_log(struct rados *s, const struct batchlog *log) {

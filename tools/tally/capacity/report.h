@@ -17,7 +17,7 @@ struct report {
 
 /* The keyspace of the i-th table if it is in several Regions and no table before is of it; else NULL. */
 const struct schema_keyspace *report_spread(const struct report *r, uint32_t i);
-/* What bills by a size model are made of. */
+/* The inputs of the costs under one size model. */
 struct report_costs {
     struct measure m; /* with that model */
     const struct day *days;
