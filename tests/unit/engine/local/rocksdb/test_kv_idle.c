@@ -106,7 +106,8 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     if (!w.kv) fail_msg("%s", w.e.text);
     merging = &w;
     write_file(&w, 0);
-    write_operand(&w); /* two files: RocksDB compacts them by itself. kv_compact would flush, too, and could make one file too many */
+    /* two files, which RocksDB compacts by itself; kv_compact would flush first, and so could make one file too many */
+    write_operand(&w);
     pthread_mutex_lock(&w.lock);
     assert_true(await(&w, &w.reached));
     pthread_mutex_unlock(&w.lock);
