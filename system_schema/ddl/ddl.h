@@ -24,6 +24,8 @@ struct ddl_guest {
     int64_t due_us; /* monotonic; set by its owner. INT64_MAX: held, or none is under way */
     /* Ends the change that is due, and sets due_us. The lock is held. */
     void (*step)(void *arg, int64_t now_us);
+    /* Reads its record again, which another server may have written, and sets due_us. The lock is held. */
+    int (*look_again)(void *arg, struct err *e);
     void *arg;
 };
 
@@ -61,7 +63,7 @@ int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) MUST_CHECK;
 int ddl_read(struct ddl *d, struct err *e) MUST_CHECK;
 /* Reads it again after the store was replaced, and queues a notice for each difference. */
 int ddl_reload(struct ddl *d, struct err *e) MUST_CHECK;
-/* Reads the objects again if another server on the store has changed a record. */
+/* Reads the rules, the guest's record and the objects again if another server on the store has changed them. */
 void ddl_look_again(struct ddl *d);
 /* See catalog_catch_up. Without the lock. */
 int ddl_catch_up(struct ddl *d, struct err *e) MUST_CHECK;

@@ -249,6 +249,7 @@ int ddl_catch_up(struct ddl *d, struct err *e) {
         pthread_mutex_lock(&o->lock);
         behind = o->version < version || atomic_load(&o->stale);
         if (behind && i > 1) clock_cond_wait(&o->moved, &o->lock, PAUSE_US);
+        if (behind) atomic_store(&o->noticed, true); /* the rules and the guest, too */
         if (behind) atomic_store(&o->stale, true);
         pthread_mutex_unlock(&o->lock);
         if (behind) ddl_move(d); /* reads the records again */
@@ -261,9 +262,11 @@ void ddl_look_again(struct ddl *d) {
     struct err e = {0};
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
-    bool noticed = atomic_exchange(&d->objects->noticed, false);
-    if (noticed && (rules_look_again(d, &e) || !entries_are_current(d->objects, &e)))
-        atomic_store(&d->objects->stale, true);
+    if (atomic_exchange(&d->objects->noticed, false)) {
+        bool read = rules_look_again(d, &e) == 0 && d->guest.look_again(d->guest.arg, &e) == 0;
+        if (!read) atomic_store(&d->objects->noticed, true); /* all of them again, at the next look */
+        if (!read || !entries_are_current(d->objects, &e)) atomic_store(&d->objects->stale, true);
+    }
     if (!atomic_exchange(&d->objects->stale, false)) return;
     d->objects->overtaken = false;
     err_clear(&e);

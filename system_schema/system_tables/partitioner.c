@@ -28,8 +28,13 @@ bool partitioner_is_switching(const struct partitioner *p) { return atomic_load(
 
 /* ---- the record ---- */
 
+struct switch_record {
+    uint8_t bytes[2];
+    uint32_t n;
+};
+
 static int take(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct partitioner *p = arg;
+    struct switch_record *r = arg;
     (void)key, (void)e;
     bool sound = value.n > 0 && value.n <= 2 && value.p[0] < ARRAY_LEN(partitioners) &&
                  value.p[value.n - 1] < ARRAY_LEN(partitioners);
@@ -37,16 +42,21 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
         log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
         return 0;
     }
-    memcpy(p->record, value.p, value.n);
-    p->n_record = (uint32_t)value.n;
-    atomic_store(&p->now, value.p[0]);
-    atomic_store(&p->next, value.p[value.n - 1]);
+    memcpy(r->bytes, value.p, value.n);
+    r->n = (uint32_t)value.n;
     return 0;
 }
 
+/* 1: it differs from what was read or written last, 0, -1. */
 static int read_record(struct partitioner *p, struct err *e) {
-    p->n_record = 0;
-    return eng_meta_scan(p->ddl->objects->eng, slice_str(partitioner_key), take, p, e);
+    struct switch_record r = {0};
+    if (eng_meta_scan(p->ddl->objects->eng, slice_str(partitioner_key), take, &r, e)) return -1;
+    bool same = slice_eq(slice_of(r.bytes, r.n), slice_of(p->record, p->n_record));
+    memcpy(p->record, r.bytes, sizeof r.bytes);
+    p->n_record = r.n;
+    atomic_store(&p->now, r.bytes[0]);
+    atomic_store(&p->next, r.n ? r.bytes[r.n - 1] : 0);
+    return !same;
 }
 
 /* ERR_OVERLOADED: another server on the store has written the record, which is read again. */
@@ -59,7 +69,7 @@ static int record_both(struct partitioner *p, uint32_t now, uint32_t next, struc
                                            .expected = p->n_record ? &expected : NULL};
     int rc = eng_meta_write(p->ddl->objects->eng, 1, &change, e);
     if (rc == ENG_CHANGED) {
-        if (read_record(p, e)) return -1;
+        if (read_record(p, e) < 0) return -1;
         return err_set(e, ERR_OVERLOADED, "Another server has switched the partitioner at the same time; try again");
     }
     if (rc) return -1;
@@ -91,9 +101,10 @@ static void step(void *arg, int64_t now_us) {
     if (!partitioner_is_switching(p)) return;
     uint32_t to = atomic_load(*p->failure ? &p->now : &p->next);
     if (record_both(p, to, to, &e)) {
-        log_error("catalog: the partitioner is not switched yet: %s", e.text);
+        bool ended = !partitioner_is_switching(p); /* by another server */
+        if (!ended) log_error("catalog: the partitioner is not switched yet: %s", e.text);
         err_clear(&e);
-        p->ddl->guest.due_us = now_us + retry_us;
+        if (!ended) p->ddl->guest.due_us = now_us + retry_us;
         return;
     }
     if (*p->failure) log_info("catalog: the switch of the partitioner has failed, as it was told to: %s", p->failure);
@@ -101,14 +112,19 @@ static void step(void *arg, int64_t now_us) {
     atomic_store(&p->next, to);
 }
 
+/* A switch that another server has begun is ended by the first of the servers that has it due. */
+static int look_again(void *arg, struct err *e) {
+    struct partitioner *p = arg;
+    int differs = read_record(p, e);
+    if (differs > 0) set_due(p, partitioner_is_switching(p) ? draw(p) : 0);
+    return differs < 0 ? -1 : 0;
+}
+
 int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) {
     p->ddl = d;
-    d->guest = (struct ddl_guest){.due_us = INT64_MAX, .step = step, .arg = p};
-    atomic_store(&p->now, 0);
-    atomic_store(&p->next, 0);
-    if (read_record(p, e)) return -1;
-    if (partitioner_is_switching(p)) set_due(p, draw(p));
-    return 0;
+    p->n_record = 0;
+    d->guest = (struct ddl_guest){.due_us = INT64_MAX, .step = step, .look_again = look_again, .arg = p};
+    return look_again(p, e);
 }
 
 int partitioner_switch(struct partitioner *p, struct slice name, struct err *e) {

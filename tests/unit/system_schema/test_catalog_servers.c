@@ -320,6 +320,60 @@ static void test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again(vo
     world_free(w[1]);
 }
 
+static void switch_to(struct world *w, enum partitioner_id p) {
+    assert_int_equal(partitioner_switch(&w->catalog->tables.partitioner, slice_str(partitioner_name(p)), &w->err), 0);
+}
+
+static bool is_switching(struct world *w) { return partitioner_is_switching(&w->catalog->tables.partitioner); }
+
+/* Whether it takes place at once, ends later, or ends after the server that began it has stopped. */
+static void test_a_partitioner_that_another_server_has_switched_to_is_used(void **state) {
+    (void)state;
+    const struct ddl_subject of = {"UPDATE PARTITIONER", "system", "local"};
+    struct world *a = world_on((struct eng_options){.shared = true}, MODE_KEYSPACES, "none");
+    struct world *b = world_on((struct eng_options){.shared = true, .beside = a->eng}, MODE_KEYSPACES, "none");
+    switch_to(a, PARTITIONER_RANDOM);
+    advance(b, 0);
+    assert_int_equal(catalog_partitioner(b->catalog), PARTITIONER_RANDOM);
+    switch_to(b, PARTITIONER_MURMUR3); /* which knows the record by now */
+    advance(a, 0);
+    assert_int_equal(catalog_partitioner(a->catalog), PARTITIONER_MURMUR3);
+    pthread_mutex_lock(&a->catalog->objects.lock);
+    assert_int_equal(rules_set(&a->catalog->ddl, &of, "100", NULL, &a->err), 0);
+    pthread_mutex_unlock(&a->catalog->objects.lock);
+    switch_to(a, PARTITIONER_DEFAULT);
+    advance(b, 0);
+    assert_true(is_switching(b) && catalog_partitioner(b->catalog) == PARTITIONER_MURMUR3);
+    advance(a, 100);
+    advance(b, 0);
+    assert_true(!is_switching(b) && catalog_partitioner(b->catalog) == PARTITIONER_DEFAULT);
+    switch_to(a, PARTITIONER_RANDOM);
+    advance(b, 0);
+    assert_true(is_switching(b));
+    catalog_close(a->catalog);
+    advance(b, 100);
+    assert_true(!is_switching(b) && catalog_partitioner(b->catalog) == PARTITIONER_RANDOM);
+    eng_close(a->eng);
+    free(a);
+    world_free(b);
+}
+
+/* A server that is not told, like one that was paused, reads them with the schema. */
+static void test_the_partitioner_and_the_rules_are_as_new_as_the_schema(void **state) {
+    (void)state;
+    struct world *w[2] = {world_on((struct eng_options){.shared = true}, MODE_KEYSPACES, "none")};
+    w[1] = world_on((struct eng_options){.shared = true, .beside = w[0]->eng}, MODE_KEYSPACES, "none");
+    eng_meta_unwatch(w[1]->eng, NULL);
+    switch_to(w[0], PARTITIONER_RANDOM);
+    record_rule(w[0], "CREATE TABLE", "7");
+    assert_int_equal(make_keyspace(w[0], "ks"), 1);
+    assert_int_equal(catalog_catch_up(w[1]->catalog, &w[1]->err), 0);
+    assert_int_equal(catalog_partitioner(w[1]->catalog), PARTITIONER_RANDOM);
+    assert_int_equal(draw_delay(w[1]), 7000);
+    world_free(w[0]);
+    world_free(w[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
@@ -332,6 +386,8 @@ int main(void) {
         cmocka_unit_test(test_old_rows_that_were_written_to_are_freed_by_the_machines_time),
         cmocka_unit_test(test_a_change_that_another_server_makes_fail_has_failed_here),
         cmocka_unit_test(test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again),
+        cmocka_unit_test(test_a_partitioner_that_another_server_has_switched_to_is_used),
+        cmocka_unit_test(test_the_partitioner_and_the_rules_are_as_new_as_the_schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
