@@ -268,7 +268,7 @@ struct eng_scan_spec {
     /* of clustering keys, in table order, not overlapping; n_slices 0: whole partitions */
     const struct eng_slice *slices;
     uint32_t n_slices;
-    bool reverse;                     /* rows of each partition in reverse order (partitions always in token order) */
+    bool reverse;                     /* the rows of one partition in reverse order */
     bool statics;                     /* deliver static rows (with the partition item) */
     bool rows;                        /* deliver rows; false: partitions and static rows only */
     bool expired;                     /* deliver rows whose time to live has ended, as they are still stored, too */
