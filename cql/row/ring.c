@@ -6,17 +6,19 @@
 
 enum { MD5_BYTES = 16 };
 
-/* MD5's last token, 2^127, is one place further: the minimum, -1, has place 0. */
-static const ring_place greatest_md5 = ((ring_place)1 << 127) + 1;
+/* MD5's token 0 has place 2: the minimum, -1, lies below it, and place 0 below the ring. */
+static const ring_place greatest_md5 = ((ring_place)1 << 127) + 2;
 
 const struct cql_type *ring_token_type(enum partitioner_id p) {
     return cql_type_scalar(p != PARTITIONER_MURMUR3 ? CQL_VARINT : CQL_BIGINT);
 }
 
+/* Murmur3's ring has each bigint. */
+ring_place ring_least(enum partitioner_id p) { return p != PARTITIONER_MURMUR3; }
 ring_place ring_greatest(enum partitioner_id p) { return p != PARTITIONER_MURMUR3 ? greatest_md5 : UINT64_MAX; }
 
 ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter) {
-    return p != PARTITIONER_MURMUR3 ? ((ring_place)(quarter + 1) << 125) + 1 : ((ring_place)(quarter + 1) << 62) - 1;
+    return p != PARTITIONER_MURMUR3 ? ((ring_place)(quarter + 1) << 125) + 2 : ((ring_place)(quarter + 1) << 62) - 1;
 }
 
 int ring_md5(struct slice bytes, uint8_t *out, struct err *e) {
@@ -36,11 +38,11 @@ int ring_place_of(enum partitioner_id p, const struct eng_part *part, ring_place
     uint8_t digest[MD5_BYTES];
     *out = (uint64_t)part->token ^ UINT64_C(1) << 63;
     if (p == PARTITIONER_MURMUR3) return 0;
-    *out = 0;
+    *out = ring_least(p);
     if (!part->key.n) return 0;
     if (ring_md5(part->key, digest, e)) return -1;
     ring_place number = number_of(digest, sizeof digest);
-    *out = (digest[0] & 0x80 ? -number : number) + 1;
+    *out = (digest[0] & 0x80 ? -number : number) + 2;
     return 0;
 }
 
@@ -58,17 +60,17 @@ bool ring_read(enum partitioner_id p, struct value v, ring_place *out) {
     }
     if (v.n <= 0) return false;
     struct slice s = cql_varint_shortest(value_slice(v));
-    bool negative = s.p[0] & 0x80, above = s.n > MD5_BYTES + 1;
+    bool above = s.n > MD5_BYTES + 1 || (s.n == MD5_BYTES + 1 && s.p[0]);
     ring_place number = above ? 0 : number_of(s.p, s.n);
-    if (negative) *out = 0;
-    else *out = above || number >= greatest_md5 ? greatest_md5 + 1 : number + 1;
+    if (s.p[0] & 0x80) *out = s.n == 1 && s.p[0] == 0xff; /* -1, or below the ring */
+    else *out = above || number > greatest_md5 - 2 ? greatest_md5 + 1 : number + 2;
     return true;
 }
 
 void ring_write(enum partitioner_id p, ring_place place, struct buf *out) {
-    uint8_t bytes[MD5_BYTES + 1] = {place ? 0 : 0xff}; /* the sign, in front of the number */
+    uint8_t bytes[MD5_BYTES + 1] = {place < 2 ? 0xff : 0}; /* the sign, in front of the number */
     if (p == PARTITIONER_MURMUR3) return buf_u64(out, (uint64_t)place ^ UINT64_C(1) << 63);
-    ring_place number = place - 1;
+    ring_place number = place - 2;
     for (size_t i = MD5_BYTES; i > 0; i--, number >>= 8) bytes[i] = (uint8_t)number;
     buf_put_slice(out, cql_varint_shortest(slice_of(bytes, sizeof bytes)));
 }

@@ -10,8 +10,8 @@
 #include "system_schema/system_tables/virtual.h"
 #include "types/value.h"
 
-/* The place of a token in its ring: the order of places is that of tokens. 0: the minimum token
- * (-2^63, or -1 with MD5), which no key has that a table can hold. */
+/* The place of a token in its ring: the order of places is that of tokens. 0: below the ring, which
+ * only a varint can be. */
 __extension__ typedef unsigned __int128 ring_place;
 
 struct ring_range {
@@ -20,6 +20,8 @@ struct ring_range {
 };
 
 const struct cql_type *ring_token_type(enum partitioner_id p);
+/* Of the minimum token (-2^63, or -1 with MD5), which no key has that a table can hold. */
+ring_place ring_least(enum partitioner_id p);
 ring_place ring_greatest(enum partitioner_id p);
 /* The last place of one of the ring's four quarters. */
 ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter);
@@ -28,8 +30,8 @@ ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter);
 int ring_place_of(enum partitioner_id p, const struct eng_part *part, ring_place *out, struct err *e) MUST_CHECK;
 /* 1: the partition is in the range, 0, -1 as above. */
 int ring_range_has(const struct ring_range *r, const struct eng_part *part, struct err *e) MUST_CHECK;
-/* From the bytes of a token's type, and to them. A varint below the ring is its minimum, and one
- * above lies above all places. False: the value is null or empty. */
+/* From the bytes of a token's type, and to them. A varint above the ring has a place above the greatest.
+ * False: the value is null or empty. */
 bool ring_read(enum partitioner_id p, struct value v, ring_place *out) MUST_CHECK;
 void ring_write(enum partitioner_id p, ring_place place, struct buf *out);
 

@@ -128,7 +128,8 @@ static int product_step(struct product *p, struct evaluation *ev, const struct w
 static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, struct ring_range *out,
                        bool *wraps) {
     const struct where_step *s = w->token;
-    ring_place given[2] = {0, ring_greatest(w->partitioner)};
+    const ring_place least = ring_least(w->partitioner), greatest = ring_greatest(w->partitioner);
+    ring_place given[2] = {least, greatest};
     *wraps = false;
     *out = (struct ring_range){.partitioner = w->partitioner, .from = given[0], .to = given[1]};
     if (!s) return 1;
@@ -142,19 +143,20 @@ static int token_range(const struct where_plan *w, struct evaluation *ev, bool a
         if (!ring_read(w->partitioner, v, &at)) return err_invalid(ev->err, "Invalid null token value");
         /* No key has the minimum token: as the upper bound of a scan it means the end of the ring, but no
          * given key lies below it. */
-        if (i == 1 && at == 0 && !among_keys) continue;
-        if (i == 1 && at == 0 && given[0] == 0 && !bounds[i]->inclusive) return 0;
+        if (i == 1 && at == least && !among_keys) continue;
+        if (i == 1 && at == least && given[0] == least && !bounds[i]->inclusive) return 0;
         given[i] = at;
         if (i == 0) out->from = bounds[i]->inclusive ? at : at + 1;
         else out->to = bounds[i]->inclusive ? at : at - (at > 0);
     }
     *wraps = given[0] > given[1];
     /* Nothing lies above the maximum: a wrapping range keeps the part below its end. */
-    if (out->from > ring_greatest(w->partitioner)) {
+    if (out->from > greatest) {
         if (!*wraps || !among_keys) return 0;
         *wraps = false;
-        out->from = 0;
+        out->from = least;
     }
+    if (out->from < least) out->from = least;
     return out->from <= out->to;
 }
 

@@ -53,9 +53,9 @@ def test_tokens_are_those_of_md5(server, partitioner):
         # as on AWS's page on partitioners
         assert len(session.execute("SELECT k FROM k.t WHERE token(k) <= 170141183460469231731687303715884105728").all()) == len(rows)
         assert session.execute("SELECT k FROM k.t WHERE token(k) = 16955237001963240173058271559858726497").one().k == "a"
-        for nothing in ("> 170141183460469231731687303715884105728", "> 5 AND token(k) <= 4", "> 5 AND token(k) <= 5", ">= " + "9" * 60):
+        for nothing in ("> 170141183460469231731687303715884105728", "> 5 AND token(k) <= 4", "> 5 AND token(k) <= 5", ">= " + "9" * 60, f"> {10 ** 40}", f">= {2 ** 128}", "= -2", "< -2", f"<= {-10 ** 40}"):
             assert not session.execute(f"SELECT k FROM k.t WHERE token(k) {nothing}").all()
-        for everything in ("> -1", ">= -1", "<= -1", f"> {-10 ** 60}", f"<= {10 ** 60}", "> -1 AND token(k) <= -1"):
+        for everything in ("> -1", ">= -1", "<= -1", "= -1", "< -1", "> -2", f"> {-10 ** 60}", f"< {10 ** 40}", f"<= {10 ** 60}", "> -1 AND token(k) <= -1"):
             assert len(session.execute(f"SELECT k FROM k.t WHERE token(k) {everything}").all()) == len(rows)
         for wrong, says in (("'x'", "Invalid STRING constant"), ("1.5", "Invalid FLOAT constant"), ("null", "Invalid null token value")):
             with pytest.raises(InvalidRequest, match=says):

@@ -32,18 +32,20 @@ static ring_place place(const char *digits, size_t n) {
 static void test_places_are_in_the_order_of_numbers(void **state) {
     (void)state;
     ring_place greatest = ring_greatest(PARTITIONER_RANDOM), at;
-    assert_true(PLACE("\xff") == 0 && PLACE("\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == 0 && PLACE("\0") == 1);
-    assert_true(PLACE("\0\0\0\xff") == 256);
+    assert_true(PLACE("\xff") == 1 && PLACE("\xff\xff\xff") == 1 && PLACE("\xfe") == 0 && PLACE("\xff\0") == 0);
+    assert_true(PLACE("\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == 0 && PLACE("\0") == 2);
+    assert_true(PLACE("\0\0\0\xff") == 257);
     assert_true(PLACE("\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") == greatest - 1);
     assert_true(PLACE("\0\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == greatest);
     assert_true(PLACE("\0\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1") == greatest + 1);
     assert_true(PLACE("\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") == greatest + 1);
+    assert_true(PLACE("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == greatest + 1); /* 2^128 */
     assert_true(PLACE("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == greatest + 1);
     assert_false(ring_read(PARTITIONER_RANDOM, value_of_slice(slice_of("", 0)), &at));
     assert_false(ring_read(PARTITIONER_MURMUR3, value_of_slice(slice_of("\0", 1)), &at));
     for (int p = PARTITIONER_MURMUR3; p <= PARTITIONER_RANDOM; p++) {
         const ring_place all[] = {
-            0, 1, 2, 128, 129, 256, ring_quarter_end(p, 0), ring_quarter_end(p, 2), ring_greatest(p)};
+            ring_least(p), 2, 3, 128, 129, 256, 257, ring_quarter_end(p, 0), ring_quarter_end(p, 2), ring_greatest(p)};
         assert_true(ring_quarter_end(p, 3) == ring_greatest(p));
         for (size_t i = 0; i < ARRAY_LEN(all); i++) {
             struct buf b;
