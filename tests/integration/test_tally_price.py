@@ -258,6 +258,32 @@ def test_markers_get_values_and_are_shown(tmp_path):
     assert run.returncode == 1 and run.stderr == f"tally explain: unconfigured table shop.by_day; it needs the materialized view that {schema}:5 would create\n"
 
 
+@pytest.mark.parametrize("statement, run_as", [
+    ("BEGIN BATCH INSERT INTO shop.orders (customer, day, note) VALUES (?, ?, ?); INSERT INTO shop.orders (customer, day) VALUES (?, ?); DELETE FROM shop.orders WHERE customer = ? AND day = ?; APPLY BATCH",
+     "\\(1, 1, '0{19}1'\\).*\\(1, 2\\).*customer = 1 AND day = 3;"),
+    ("BEGIN BATCH INSERT INTO shop.orders (customer, day) VALUES (:c, :d); INSERT INTO shop.orders (customer, day) VALUES (:c, :e); APPLY BATCH", "\\(1, 1\\).*\\(1, 2\\)"),
+    ("BEGIN BATCH INSERT INTO shop.orders (customer, day) VALUES (?, 7); INSERT INTO shop.orders (customer, day) VALUES (?, 7); APPLY BATCH", "\\(1, 7\\).*\\(2, 7\\)"),
+    ("BEGIN BATCH INSERT INTO shop.orders JSON ?; INSERT INTO shop.orders JSON ?; APPLY BATCH", '"day": "1".*"day": "2"'),
+])
+def test_made_up_rows_of_a_batch_differ(tmp_path, statement, run_as):
+    """A logged batch cannot hold several statements on the same row: that is no fault of a batch whose keys are not known."""
+    schema, file = tmp_path / "schema.cql", tmp_path / "app.cql"
+    schema.write_text(REFUSED_SCHEMA), file.write_text(statement)
+    assert re.search(run_as, explain(schema, statement)["run_as"])
+    run = tally("check", "--file", file, "--schema", schema)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("statement, rule", [
+    ("BEGIN BATCH INSERT INTO shop.orders (customer, day) VALUES (:c, :d); UPDATE shop.orders SET note = 'a' WHERE customer = :c AND day = :d; APPLY BATCH", "logged-batch-same-row"),
+    ("UPDATE shop.orders SET note = ? WHERE customer = ? AND day = ? IF note IN ?", "in-write"),
+])
+def test_a_name_has_one_value_in_a_batch_and_the_list_of_a_condition_is_one(tmp_path, statement, rule):
+    schema, file = tmp_path / "schema.cql", tmp_path / "app.cql"
+    schema.write_text(REFUSED_SCHEMA), file.write_text(statement)
+    assert [f["rule"] for f in json.loads(tally("check", "--file", file, "--schema", schema, "--json").stdout)["refused"]] == [rule]
+
+
 @pytest.mark.parametrize("statement, partitions, advice", [
     ("SELECT * FROM shop.ev WHERE host = 'a' LIMIT 1", 1, "38 rows after the LIMIT are read and paid for: LIMIT is applied to a page that has been read. "
                                                         "With a page size of 1, the fetch size of drivers, they are not read.\n"),

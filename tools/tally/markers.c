@@ -12,6 +12,12 @@ static bool names_word(struct slice word, const char *name) {
     return script_is_word(word, name);
 }
 
+/* Notes the marker that holds the whole list of an IN. */
+static void find_list(struct markers *k, const struct ast_relation *r) {
+    if (r->op == OP_IN && !r->in_list && r->value && r->value->kind == EXPR_BIND)
+        k->list[r->value->bind].is_list = true;
+}
+
 int markers_find(struct slice text, struct arena *a, struct markers *k, struct err *e) {
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
     struct err why = {0};
@@ -39,12 +45,12 @@ int markers_find(struct slice text, struct arena *a, struct markers *k, struct e
         for (uint32_t m = 0; m < k->n; m++)
             if (k->list[m].at.p > k->statements[i]->source.p) k->list[m].statement = i;
         const struct ast_where *w = ast_where(k->statements[i]);
+        const struct ast_conditions *conditions = ast_conditions(k->statements[i]);
         const struct ast_expr *json = k->statements[i]->kind == STMT_INSERT ? k->statements[i]->insert.json : NULL;
         if (json && json->kind == EXPR_BIND) k->list[json->bind].is_json = true;
+        for (uint32_t c = 0; conditions && c < conditions->n; c++) find_list(k, conditions->relations[c]);
         for (uint32_t r = 0; w && r < w->n; r++) {
-            const struct ast_relation *in = w->relations[r];
-            if (in->op == OP_IN && !in->in_list && in->value && in->value->kind == EXPR_BIND)
-                k->list[in->value->bind].is_list = true;
+            find_list(k, w->relations[r]);
             for (uint32_t v = 0; w->relations[r]->in_list && v < w->relations[r]->n_values; v++) {
                 const struct ast_expr *value = w->relations[r]->values[v];
                 if (value->kind != EXPR_BIND) continue;
@@ -84,15 +90,18 @@ bool markers_use_statics(struct slice text, const struct markers *k, const struc
 
 /* ---- made-up values ---- */
 
-/* The JSON of INSERT JSON: the key, whose values are strings, which every type takes. */
-static int put_json(const struct schema_table *t, const struct literal_spec *spec, struct buf *out, struct err *e) {
+/* The JSON of INSERT JSON: the key, whose values are strings, which every type takes. Its last column
+ * is made of the number. */
+static int put_json(const struct schema_table *t, const struct literal_spec *spec, uint64_t number, struct buf *out,
+                    struct err *e) {
     struct buf value;
     int rc = 0;
     buf_init(&value, 0);
     buf_put_str(out, "'{");
-    for (uint32_t i = 0; !rc && i < t->n_partition_key + t->n_clustering; i++) {
+    for (uint32_t i = 0, n = t->n_partition_key + t->n_clustering; !rc && i < n; i++) {
         buf_clear(&value, SIZE_MAX);
-        rc = literal_make(&value, t->columns[i].type, spec, LITERAL_ORDERED, 1, t->columns[i].name, e);
+        rc = literal_make(&value, t->columns[i].type, spec, LITERAL_ORDERED, i + 1 == n ? number : 1,
+                          t->columns[i].name, e);
         struct slice v = buf_slice(&value);
         if (v.n > 1 && *v.p == '\'') v = slice_of(v.p + 1, v.n - 2);
         buf_printf(out, "%s\"%s\": \"%.*s\"", i ? ", " : "", t->columns[i].name, SLICE_FMT(v));
@@ -102,23 +111,38 @@ static int put_json(const struct schema_table *t, const struct literal_spec *spe
     return rc;
 }
 
-static int put_value(struct world *w, const struct marker *m, struct buf *out, struct err *e) {
+/* The place in the key of the marker's column, from 1; 0: it has none. */
+static uint32_t place_in_key(const struct schema_table *t, const struct marker *m) {
+    const struct schema_column *c = m->is_json ? NULL : schema_column_find(t, m->bind->name);
+    return c && schema_column_is_key(c) ? (uint32_t)(c - t->columns) + 1 : 0;
+}
+
+/* What the marker's value is made of. Statements of a batch write rows that differ in the last column
+ * of the key that has a marker, and a name has one value. */
+static uint64_t number_of(const struct schema_table *t, const struct markers *k, const struct marker *m) {
+    if (k->n_statements == 1) return 1 + m->element; /* the elements of a list differ */
+    const struct marker *first = k->list;
+    while (*m->at.p == ':' && !slice_eq(first->at, m->at)) first++;
+    if (*m->at.p == ':') return 1 + first->statement;
+    uint32_t place = place_in_key(t, m);
+    bool last = place || m->is_json;
+    for (uint32_t i = 0; last && i < k->n; i++)
+        last = k->list[i].statement != m->statement || place_in_key(t, &k->list[i]) <= place;
+    return last ? 1 + m->statement : 1;
+}
+
+static int put_value(const struct schema *schema, const struct markers *k, const struct marker *m, struct buf *out,
+                     struct err *e) {
     static const struct literal_spec spec = {.has_size = true, .size_low = MADE_UP_BYTES, .size_high = MADE_UP_BYTES,
                                              .has_elements = true, .elements_low = 1, .elements_high = 1};
-    const char *name = m->bind->name;
-    if (m->is_json) {
-        struct err ignored = {0};
-        const struct schema *schema = world_schema(w);
-        const struct schema_table *t = schema_table_find(schema, m->bind->keyspace, m->bind->table, &ignored);
-        int rc = t ? put_json(t, &spec, out, e) : err_set(e, ERR_CONFIG, "the table of INSERT JSON is not known");
-        schema_unref(schema);
-        return rc;
-    }
+    const struct schema_table *t = schema_table_find(schema, m->bind->keyspace, m->bind->table, e);
+    if (!t) return -1;
+    uint64_t number = number_of(t, k, m);
+    if (m->is_json) return put_json(t, &spec, number, out, e);
     bool list = m->is_list && m->bind->type->n_args;
     if (list) buf_u8(out, '(');
-    /* the elements of a list differ */
-    int rc = literal_make(out, list ? m->bind->type->args[0] : m->bind->type, &spec, LITERAL_ORDERED, 1 + m->element,
-                          name, e);
+    int rc = literal_make(out, list ? m->bind->type->args[0] : m->bind->type, &spec, LITERAL_ORDERED, number,
+                          m->bind->name, e);
     if (list) buf_u8(out, ')');
     return rc;
 }
@@ -139,10 +163,11 @@ int markers_fill(struct world *w, struct slice text, struct arena *a, struct sli
     if (!*made_up) return 0;
     if (!(k.prepared = world_markers(w, text, e))) return -1;
     buf_init(&filled, 0);
+    const struct schema *schema = world_schema(w);
     int rc = markers_find(text, a, &k, e);
     for (uint32_t i = 0; !rc && i < k.n; i++) {
         buf_put(&filled, at, (size_t)(k.list[i].at.p - at));
-        rc = put_value(w, &k.list[i], &filled, e);
+        rc = put_value(schema, &k, &k.list[i], &filled, e);
         at = k.list[i].at.p + k.list[i].at.n;
     }
     buf_put(&filled, at, (size_t)(text.p + text.n - at));
@@ -150,5 +175,6 @@ int markers_fill(struct world *w, struct slice text, struct arena *a, struct sli
     if (!rc && !out->p) rc = err_nomem(e);
     buf_fini(&filled);
     cql_prepared_unref(k.prepared);
+    schema_unref(schema);
     return rc;
 }

@@ -32,9 +32,9 @@ int markers_find(struct slice text, struct arena *a, struct markers *k, struct e
  * columns, inserts JSON, or deletes a partition. */
 bool markers_use_statics(struct slice text, const struct markers *k, const struct schema_table *t);
 /* Puts a value in place of each marker: numbers are 1, texts have MADE_UP_BYTES characters, lists of
- * IN and collections one element. *out is the text itself when it has no markers, or when it is not
- * CQL; else it is in the arena, and *made_up. -1: the world refuses to prepare the text, or a type has
- * no made-up values. */
+ * IN and collections one element, and the rows of a batch differ. *out is the text itself when it has
+ * no markers, or when it is not CQL; else it is in the arena, and *made_up. -1: the world refuses to
+ * prepare the text, or a type has no made-up values. */
 enum { MADE_UP_BYTES = 20 };
 bool markers_are_in(struct slice text, struct arena *a);
 int markers_fill(struct world *w, struct slice text, struct arena *a, struct slice *out, bool *made_up,
