@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/rados/batchlog.h"
@@ -11,7 +12,7 @@
 #include "engine/rados/write.h"
 
 #define REGISTRY "batches"
-enum { COUNT_DIGITS = 5, TRIES = 3, CHUNK = 16 << 10 };
+enum { COUNT_DIGITS = 5, RECORD_KEY = OMAP_SEQUENCE_DIGITS + COUNT_DIGITS, TRIES = 3, CHUNK = 16 << 10 };
 
 /* ---- changes by partition ---- */
 
@@ -335,41 +336,65 @@ static int replay(struct rados *s, struct slice logged, struct arena *a, struct 
     return group_changes(&p, n, a) < 0 ? err_nomem(e) : write_groups(s, p.groups, p.n, e);
 }
 
-/* Whether the server that logged the record has told its client of the outcome, or has died. */
-static bool is_settled(struct slice key) {
-    uint64_t settled = (uint64_t)(clock_wall_us(&clock_real) - BATCHLOG_AGE_S * (int64_t)1000000);
-    return time_of(key) <= settled;
-}
+struct batchlog_seen {
+    struct seen_name {
+        char object[BATCHLOG_NAME];
+        uint8_t key[RECORD_KEY];
+    } name;
+    int64_t since_us; /* machine time at which this store first read the record */
+};
+
+static int by_name(const void *a, const void *b) { return memcmp(a, b, sizeof(struct seen_name)); }
 
 struct replaying {
     struct rados *s;
-    uint32_t died;  /* the incarnation of the server whose logs are replayed, all of whose records are due; 0: of all */
-    uint64_t until; /* records are due that have this time or an earlier one */
+    uint32_t died;    /* the incarnation of the server whose logs are replayed, with all their records; 0: of all */
+    int64_t until_us; /* a record is due that was first read at this machine time or earlier */
+    struct batchlog_seen *seen; /* by this replay; replaces that of the store at its end */
+    size_t n_seen, cap_seen;
     size_t n;       /* records that were applied */
     struct err *e;  /* the last error */
 };
 
-static bool is_due(const struct replaying *x, struct slice key) {
-    return key.n == OMAP_SEQUENCE_DIGITS + COUNT_DIGITS && (x->died || time_of(key) <= x->until);
+/* Without memory for it, the record counts as first read by the next replay. */
+static void note_seen(struct replaying *x, const struct batchlog_seen *record) {
+    if (array_room(&x->seen, x->n_seen, &x->cap_seen, sizeof(*record)) == 0) x->seen[x->n_seen++] = *record;
 }
 
-/* Applies the batches that are due, until the time at which what was read is too old (Q23). One that
- * cannot be applied stays, and holds up no other; one that can never be is removed when it is
- * settled. */
+static bool is_due(struct replaying *x, const struct batchlog *log, struct slice key) {
+    struct batchlog_seen record = {.since_us = clock_machine_us(&clock_real)}, *before = NULL;
+    if (key.n != RECORD_KEY || x->died) return key.n == RECORD_KEY;
+    memcpy(record.name.object, log->object, sizeof(record.name.object));
+    memcpy(record.name.key, key.p, key.n);
+    if (x->s->n_seen) before = bsearch(&record, x->s->seen, x->s->n_seen, sizeof(record), by_name);
+    if (before) record.since_us = before->since_us;
+    note_seen(x, &record);
+    return record.since_us <= x->until_us;
+}
+
+/* The records of a log that cannot be read keep their ages. */
+static void keep_seen(struct replaying *x, const struct batchlog *log) {
+    for (size_t i = 0; i < x->s->n_seen; i++)
+        if (strcmp(x->s->seen[i].name.object, log->object) == 0) note_seen(x, &x->s->seen[i]);
+}
+
+/* Applies the batches that are due, until the time at which what was read is too old (Q23). A batch that cannot be
+ * applied stays and does not delay the others. One that can never be applied is removed because of its age alone: the
+ * server that has logged it may still be writing it, although others take it for dead. */
 static void replay_due(struct replaying *x, const struct batchlog *log, const struct omap_pairs *records,
                        int64_t end_us) {
     struct arena a;
     arena_init(&a, CHUNK, 0);
-    for (size_t i = 0; i < records->n && clock_machine_us(&clock_real) < end_us; i++) {
+    for (size_t i = 0; i < records->n; i++) {
         const struct omap_pair *p = &records->items[i];
         struct err why = {0};
-        if (!is_due(x, p->key)) continue;
+        if (!is_due(x, log, p->key) || clock_machine_us(&clock_real) >= end_us) continue;
         arena_reset(&a);
         if (replay(x->s, p->value, &a, &why) == 0) {
             x->n += unlog(x->s, log, p->key) == 0;
             continue;
         }
-        if (why.code == ERR_INVALID && is_settled(p->key) && unlog(x->s, log, p->key) == 0)
+        if (why.code == ERR_INVALID && !x->died && unlog(x->s, log, p->key) == 0)
             log_warn("a batch that another server had left is dropped: %s", why.text);
         *x->e = why;
     }
@@ -400,6 +425,7 @@ static int replay_log(void *arg, const struct batchlog *log) {
     if (rc == 0) rc = read_log(x->s, log, OMAP_READ_MAX, &a, &c); /* the rest is for the next call */
     if (rc == -ENOENT || (rc == 0 && !c.marked && !c.records.n)) rc = remove_log(x->s, log, &c);
     else if (rc == 0) replay_due(x, log, &c.records, end_us);
+    else if (!x->died) keep_seen(x, log);
     if (rc < 0) pool_error(x->e, rc, POOL_READS, log->object);
     omap_pairs_fini(&c.records);
     arena_fini(&a);
@@ -408,11 +434,15 @@ static int replay_log(void *arg, const struct batchlog *log) {
 
 int batchlog_replay(struct rados *s, uint32_t died, int64_t age_us, size_t *n, struct err *e) {
     struct err why = {0};
-    struct replaying x = {
-        .s = s, .died = died, .until = (uint64_t)(clock_wall_us(&clock_real) - age_us), .e = &why};
+    struct replaying x = {.s = s, .died = died, .until_us = clock_machine_us(&clock_real) - age_us, .e = &why};
     int rc = batchlog_each(s, died, replay_log, &x);
     *n = x.n;
     if (rc < 0) return pool_error(e, rc, POOL_READS, REGISTRY);
+    if (!died) {
+        free(s->seen);
+        s->seen = x.seen;
+        s->n_seen = x.n_seen;
+    }
     if (why.set) return *e = why, -1;
     return 0;
 }
@@ -422,6 +452,7 @@ void batchlog_close(struct rados *s) {
     size_t n;
     if (batchlog_replay(s, s->o.incarnation, 0, &n, &e) < 0)
         log_warn("the log of batches is left to other servers: %s", e.text);
+    free(s->seen);
 }
 
 struct oldest {

@@ -1,13 +1,14 @@
 /* Writes of whole batches. Changes that must happen together and touch several partitions are first
  * recorded in a log, an object of the pool, so that all of them happen even if this process dies
- * between two partitions: any store that has the pool open applies the records that are BATCHLOG_AGE_S
- * old, and those of a server that has died at once.
+ * between two partitions: any store that has the pool open applies a record BATCHLOG_AGE_S after it first read it,
+ * and the records of a server that has died at once. A store counts the age of a record with its own monotonic clock:
+ * a step of a server's wall clock makes no record older or younger.
  *
  * Q23. A replay begins to apply a record within BATCHLOG_REPLAY_S of having read it. The one that logged the
  *      batch, or another replay, may remove the record meanwhile, so that it no longer keeps tombstones
- *      from being removed (Q14). But a replay that begins as early as servers look for old records, or
- *      earlier, ends within IN_FLIGHT_S of the time of the record. No tombstone that is newer than the record
- *      is removed before.
+ *      from being removed (Q14). But a replay ends within IN_FLIGHT_S of when the record was written, if a store
+ *      read the log after BATCHLOG_EVERY_S and again BATCHLOG_EVERY_S after the record had its age, or earlier.
+ *      No tombstone that is newer than the record is removed before.
  * Q24. The name of a log has the incarnation of the run of a server whose batches it holds, and no other run has
  *      logs of that name. A replay applies the batches of that run alone before they are old. If two runs have one
  *      incarnation by chance, or a server was taken for dead that lives, batches are applied early, which
@@ -55,10 +56,13 @@ int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
 /* The time at which the oldest batch in the logs was recorded, in microseconds since 1970; INT64_MAX:
  * they are empty. */
 int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) MUST_CHECK;
-/* A record that is as old is applied; a server looks for such ones so often; time from the read of a record to when its
- * changes are written, at most. */
-enum { BATCHLOG_AGE_S = 20, BATCHLOG_EVERY_S = 10, BATCHLOG_REPLAY_S = 10 };
+enum {
+    BATCHLOG_AGE_S = 20,    /* a store applies a record that it first read so long ago; */
+    BATCHLOG_EVERY_S = 10,  /* it reads all logs so often, */
+    BATCHLOG_REPLAY_S = 10, /* and begins to apply a record at most so long after it has read it */
+};
 
-/* died 0: applies the batches in all logs that are older than age_us. Otherwise, of the logs of the incarnation that
- * has died, all batches, whatever their age. Some may stay for the next call. *n: how many were applied. 0, -1. */
+/* died 0: applies the batches in all logs that this function first read age_us ago or earlier. Otherwise applies all
+ * batches in the logs of the incarnation that has died, whatever their age. Some may stay for the next call. *n: the
+ * number of batches that were applied. Returns 0, or -1 with *e set. One thread of a store calls it at a time (Q27). */
 int batchlog_replay(struct rados *s, uint32_t died, int64_t age_us, size_t *n, struct err *e) MUST_CHECK;

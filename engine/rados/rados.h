@@ -24,6 +24,7 @@ struct rados_options {
 
 enum { RADOS_THREADS = 4 }; /* of the work in the background */
 struct rados_job;
+struct batchlog_seen;
 struct named_watch;
 
 /* Read-only after opening, but for what has a lock of its own. */
@@ -45,5 +46,7 @@ struct rados {
     uint32_t n_logs;           /* that were begun, */
     bool made_log;             /* the last of which has its object and is not known to be registered */
     _Atomic uint32_t n_logged; /* batches */
+    struct batchlog_seen *seen; /* records of all logs, sorted, as the last replay found them */
+    size_t n_seen;
     _Atomic uint64_t n_operations, n_groups, n_splits, n_folds, n_moves; /* written, since it was opened */
 };

@@ -13,7 +13,7 @@
 #include "engine/rows/tombstone.h"
 
 enum {
-    IN_FLIGHT_S = 60,
+    IN_FLIGHT_S = 70,
     CHANGES_MAX = 500,        /* records that a round changes, */
     CHANGES_BYTES = 1 << 20, /* and their bytes, about */
     ROUNDS_MAX = 1000,       /* of one partition */
@@ -607,7 +607,7 @@ static int visit_shards(struct pass *p, struct err *e) {
 }
 
 enum { WRITE_S = WRITE_SEND_S + POOL_TIMEOUT_S /* of write_groups, at most (Q26) */ };
-_Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
+_Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + 2 * BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
 /* The record of the batch, then its groups. */
 _Static_assert(IN_FLIGHT_S > WRITE_SEND_S + POOL_TIMEOUT_S + WRITE_S, ""); /* Q14 */
 

@@ -39,10 +39,18 @@ static int answer(void *arg, const char *object) {
     return w->loses && strncmp(object, "rows.", 5) == 0 ? -ETIMEDOUT : 0;
 }
 
+/* The machine's clocks, as the test has moved them. */
+static struct clock machine;
+static _Atomic int64_t wall_ahead_us, mono_ahead_us;
+
+static int64_t moved_wall_us(struct clock *c) { return (void)c, machine.wall_us(&machine) + wall_ahead_us; }
+static int64_t moved_machine_us(struct clock *c) { return (void)c, clock_machine_us(&machine) + mono_ahead_us; }
+
 static struct rados *store(struct world *w, int i) { return rados_of(store_of(w->engs[i])); }
 
 static int setup(void **state) {
     struct world *w = calloc(1, sizeof(*w));
+    wall_ahead_us = 0;
     twin_clear();
     twin_answer(answer, w);
     for (uint32_t i = 0; i < 2; i++) {
@@ -230,6 +238,42 @@ static void test_a_log_that_was_forgotten_is_removed(void **state) {
     assert_int_equal(count_objects(w), 2);
 }
 
+/* ---- ages ---- */
+
+/* A step of the wall clock, as much as an hour before or after the batch is written. */
+static void test_a_step_of_the_wall_clock_changes_the_age_of_no_batch(void **state) {
+    static const int64_t steps_us[][2] = {{0, 3600 * 1000000ll}, {3600 * 1000000ll, 0}};
+    struct world *w = *state;
+    for (int i = 0; i < 2; i++) {
+        wall_ahead_us = steps_us[i][0];
+        leave_batch(w, 1);
+        wall_ahead_us = steps_us[i][1];
+        replay(w, 0, 0);
+        mono_ahead_us += (BATCHLOG_AGE_S + 1) * 1000000ll;
+        leave_batch(w, 1); /* the innocent, which its writer may still be sending */
+        replay(w, 0, 1);
+        assert_false(is_empty(w));
+        mono_ahead_us += (BATCHLOG_AGE_S + 1) * 1000000ll;
+        replay(w, 0, 1);
+        assert_true(is_empty(w));
+    }
+}
+
+static void test_a_batch_keeps_its_age_while_its_log_cannot_be_read(void **state) {
+    struct world *w = *state;
+    size_t n;
+    leave_batch(w, 1);
+    replay(w, 0, 0);
+    snprintf(w->watched, sizeof(w->watched), "batches.%08x.%08x", 0xa1, 1);
+    w->result = -EIO;
+    w->watches = true;
+    assert_int_equal(batchlog_replay(store(w, 0), 0, BATCHLOG_AGE_S * 1000000ll, &n, &w->e), -1);
+    err_clear(&w->e);
+    w->watches = false;
+    mono_ahead_us += (BATCHLOG_AGE_S + 1) * 1000000ll;
+    replay(w, 0, 1);
+}
+
 /* Its batches are applied when it ends, and nothing is left. */
 static void test_a_server_that_ends_removes_its_log(void **state) {
     struct world *w = *state;
@@ -277,8 +321,13 @@ int main(void) {
         TEST(test_a_server_that_was_taken_for_dead_begins_another_log),
         TEST(test_a_log_that_cannot_be_registered_is_tried_again),
         TEST(test_a_log_that_was_forgotten_is_removed),
+        TEST(test_a_step_of_the_wall_clock_changes_the_age_of_no_batch),
+        TEST(test_a_batch_keeps_its_age_while_its_log_cannot_be_read),
         TEST(test_a_server_that_ends_removes_its_log),
         TEST(test_verification_names_the_log_of_a_damaged_batch),
     };
+    machine = clock_real;
+    clock_real.wall_us = moved_wall_us;
+    clock_real.machine_us = moved_machine_us;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
