@@ -3,10 +3,14 @@
  *     rados_bench [THREADS [ROWS_PER_THREAD]]
  *     rados_bench queue [ROWS [COMMAND]]
  *     rados_bench downwards [ROWS]
+ *     rados_bench splits RATE [SECONDS]
  *
  * downwards: the last rows of wide partitions, and those in front of a random key, for some kinds of clustering keys.
  * queue: a wide partition whose rows are written at its end and removed at its front. COMMAND runs before the last
  * reads.
+ * splits: RATE rows a second, in writes of 50 rows over 40,000 partitions of a new table. Each second it prints how many
+ * rows were written, how many splits were done, how many shards wait for a split, and the keys of the largest shard.
+ * While splits keep up, the last two numbers do not grow.
  * On the cluster of TALLY_RADOS_CONF (tests/rados/cluster.py start). The rows have 100 bytes. Times depend on what else
  * the machine does; processor time depends on it least.
  */
@@ -419,7 +423,65 @@ static void measure_downwards(uint32_t rows) {
     }
 }
 
+/* ---- splits under load ---- */
+
+enum { SPLIT_BATCH = 50, POSITIONS = 4096 };
+static double rate, load_ends;
+static _Atomic uint64_t n_started;
+
+static void *write_at_rate(void *arg) {
+    struct worker *w = arg;
+    for (double began = now();;) {
+        double due = began + (double)(atomic_fetch_add(&n_started, 1) * SPLIT_BATCH) / rate;
+        while (now() < due && now() < load_ends) usleep(1000);
+        if (now() >= load_ends) return NULL;
+        write_rows(w, pick(w, LOADED), false);
+    }
+    return NULL;
+}
+
+static void print_shards(double began) {
+    uint64_t largest = 0, waiting = 0;
+    struct shard *before = NULL;
+    for (uint64_t i = 0; i < POSITIONS; i++) {
+        struct shard *sh = shard_map_find(&store->shards, table, i * (UINT64_MAX / POSITIONS));
+        if (!sh || sh == before) continue;
+        before = sh;
+        uint64_t keys = atomic_load(&sh->shown_keys);
+        waiting += keys > RADOS_SPLIT_KEYS;
+        if (keys > largest) largest = keys;
+    }
+    printf("%5.1f s  %9llu rows  %5llu splits  %4llu shards wait  %7llu keys in the largest\n", now() - began,
+           (unsigned long long)(store->n_groups * SPLIT_BATCH), (unsigned long long)store->n_splits,
+           (unsigned long long)waiting, (unsigned long long)largest);
+    fflush(stdout);
+}
+
+static void measure_splits(double seconds) {
+    static struct worker workers[THREADS_MAX];
+    double began = now();
+    table = harness_table();
+    load_ends = began + seconds;
+    for (int i = 0; i < n_threads; i++) {
+        workers[i] = (struct worker){.random = 88172645463325252u + (uint64_t)i * 7919, .rows = SPLIT_BATCH};
+        if (pthread_create(&workers[i].thread, NULL, write_at_rate, &workers[i])) exit(1);
+    }
+    for (double next = began + 1; next < load_ends; next += 1) {
+        while (now() < next) usleep(10000);
+        print_shards(began);
+    }
+    for (int i = 0; i < n_threads; i++) pthread_join(workers[i].thread, NULL);
+    print_shards(began);
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && strcmp(argv[1], "splits") == 0) {
+        store = harness_open(0, 30);
+        rate = atof(argv[2]);
+        measure_splits(argc > 3 ? atof(argv[3]) : 20);
+        rados_close(store);
+        return 0;
+    }
     if (argc > 1 && strcmp(argv[1], "queue") == 0) {
         store = harness_open(0, 30);
         measure_queue(argc > 2 ? (uint32_t)atoi(argv[2]) : 200000, argc > 3 ? argv[3] : NULL);
