@@ -1,9 +1,9 @@
-#include "base/patience.h"
+#include "base/stop_check.h"
 
 #include <stddef.h>
 
-static _Thread_local const struct patience *of_thread;
+static _Thread_local const struct stop_check *of_thread;
 
-void patience_set(const struct patience *p) { of_thread = p; }
+void stop_check_set(const struct stop_check *c) { of_thread = c; }
 
-int patience_ask(void) { return of_thread && of_thread->ask ? of_thread->ask(of_thread->arg) : 0; }
+int stop_check_run(void) { return of_thread && of_thread->check ? of_thread->check(of_thread->arg) : 0; }

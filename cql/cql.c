@@ -15,9 +15,9 @@
 #include "cql/write/write.h"
 
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
-                             const struct patience *patience, struct table_size *out, struct err *e) {
+                             const struct stop_check *stop_check, struct table_size *out, struct err *e) {
     int64_t now_us = clock_wall_us(db->options.clock);
-    return table_billable_bytes(db->sizes, schema, t, now_us, patience, out, e);
+    return table_billable_bytes(db->sizes, schema, t, now_us, stop_check, out, e);
 }
 
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes) {

@@ -29,7 +29,7 @@ void cql_db_free(struct cql_db *db);
  * the data that has changed since the last call, so it must not run on a loop. schema: the current
  * one, which contains t. */
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
-                             const struct patience *patience, struct table_size *out, struct err *e) MUST_CHECK;
+                             const struct stop_check *stop_check, struct table_size *out, struct err *e) MUST_CHECK;
 /* The size that cql_table_billable_bytes found last; returns at once, on any thread. Result: the
  * time of that call, in microseconds since 1970; 0: no call yet. */
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);

@@ -110,7 +110,7 @@ static inline bool eng_row_is_as_stored(const struct eng_row *r) {
  * (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
 /* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1: ERR_SERVER
- * on damage; or the thread's question (base/patience.h) has stopped it, and has set its own error. */
+ * on damage; or the thread's check (base/stop_check.h) has stopped it, and has set its own error. */
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of cells with equal column and path only the winner stays. */
 void eng_row_sort(struct eng_row *r);

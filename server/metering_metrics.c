@@ -84,7 +84,7 @@ static int take_table(void *arg, const struct table_stats *t, uint32_t second) {
 /* Takes the billable sizes of tables. Counting one reads only the parts of the table that have
  * changed since the last count. */
 static int take_sizes(const struct system_metering *m, const struct schema *schema,
-                      const struct patience *patience, const struct metric_want *want, struct gauges *gauges,
+                      const struct stop_check *stop_check, const struct metric_want *want, struct gauges *gauges,
                       struct err *e) {
     uint32_t minute = (uint32_t)(clock_wall_us(m->clock) / 60000000);
     for (uint32_t i = 0; i < schema->n_spaces; i++) {
@@ -94,7 +94,7 @@ static int take_sizes(const struct system_metering *m, const struct schema *sche
             struct table_size size = {0};
             if (!wants(want, gauge_info(GAUGE_BILLABLE)->cloudwatch, space->keyspace->name, t->name)) continue;
             if (!want->names_only && !want->without_sizes &&
-                cql_table_billable_bytes(m->db, schema, t, patience, &size, e))
+                cql_table_billable_bytes(m->db, schema, t, stop_check, &size, e))
                 return -1;
             if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes))
                 return err_nomem(e);
@@ -104,13 +104,13 @@ static int take_sizes(const struct system_metering *m, const struct schema *sche
 }
 
 /* Collects all metrics that are wanted; the caller frees the list. */
-static int gather(struct system_metering *m, const struct schema *schema, const struct patience *patience,
+static int gather(struct system_metering *m, const struct schema *schema, const struct stop_check *stop_check,
                   struct metrics *all, struct err *e) {
     struct gauges gauges = {0};
     int rc = ledger_tables(m->ledger, take_table, all) || ledger_gone(m->ledger, take_table, all) ||
                      gauges_take(&gauges, m)
                  ? err_nomem(e)
-                 : take_sizes(m, schema, patience, all->want, &gauges, e);
+                 : take_sizes(m, schema, stop_check, all->want, &gauges, e);
     for (size_t i = 0; !rc && i < gauges.n; i++) {
         const struct gauge *g = &gauges.list[i];
         const struct gauge_info *info = gauge_info(g->id);
@@ -133,8 +133,8 @@ static int gather(struct system_metering *m, const struct schema *schema, const 
 int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn,
                          void *fn_arg, struct err *e) {
     struct metrics all = {.want = want};
-    const struct patience patience = {0};
-    int rc = gather(arg, schema, &patience, &all, e);
+    const struct stop_check stop_check = {0};
+    int rc = gather(arg, schema, &stop_check, &all, e);
     /* Skip OTHER, an operation that CloudWatch does not have. */
     for (size_t i = 0; !rc && i < all.n; i++)
         if (strcmp(all.list[i].operation, operation_name(OPERATION_OTHER))) rc = fn(fn_arg, &all.list[i]);
@@ -157,7 +157,7 @@ YIELDS_METERING(metrics) {
     enum { PERIOD_S = 60 };
     const struct metric_want want = {.without_sizes = !row_out_wants(ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)};
     struct metrics all = {.want = &want};
-    int rc = gather(metering_of(ro->table), ro->ctx->schema, &ro->ctx->patience, &all, ro->ctx->err);
+    int rc = gather(metering_of(ro->table), ro->ctx->schema, &ro->ctx->stop_check, &all, ro->ctx->err);
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
     for (size_t i = 0; !rc && i < all.n; i++) {
         const struct metric *m = &all.list[i];

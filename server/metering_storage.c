@@ -10,7 +10,7 @@ YIELDS_METERING(storage) {
         for (const struct schema_table *t; (t = schema_tables_next(&c));) {
             struct table_size size;
             if (!row_out_wants(ro, 1, t->name)) continue;
-            if (cql_table_billable_bytes(db, ro->ctx->schema, t, &ro->ctx->patience, &size, ro->ctx->err)) return -1;
+            if (cql_table_billable_bytes(db, ro->ctx->schema, t, &ro->ctx->stop_check, &size, ro->ctx->err)) return -1;
             row_names(ro, t);
             row_count(ro, "billable_bytes", size.bytes);
             row_count(ro, "rows", size.rows);

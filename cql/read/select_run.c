@@ -127,17 +127,17 @@ static enum cql_outcome pull(struct cql_run *r) {
     const struct select_plan *p = run->statement->plan;
     struct read_batch batch;
     enum read_pull got;
-    const struct patience patience = db_patience(r);
+    const struct stop_check stop_check = db_stop_check(r);
     batch.latched = NULL;
     batch.aggregates = NULL;
-    if (r->blocking) patience_set(&patience); /* a loop reads no large row */
+    if (r->blocking) stop_check_set(&stop_check); /* a loop reads no large row */
     while ((got = read_next(&run->page.op, &batch)) == READ_ROWS) {
         r->cost->rows_returned += batch.n;
         if (r->sink->rows(r->sink, batch.out, batch.n) == 0) continue;
         if (!r->err->set) err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
         break;
     }
-    patience_set(NULL);
+    stop_check_set(NULL);
     if (got == READ_AGAIN) return CQL_AGAIN;
     enum cql_outcome outcome = CQL_FAILED;
     if (got == READ_END) {

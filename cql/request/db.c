@@ -2,7 +2,7 @@
 
 static int go_on(void *arg) { return cql_check_running(arg); }
 
-struct patience db_patience(struct cql_run *r) { return (struct patience){.ask = go_on, .arg = r}; }
+struct stop_check db_stop_check(struct cql_run *r) { return (struct stop_check){.check = go_on, .arg = r}; }
 
 struct op_cost cql_cost(const struct cql_db *db, struct arena *arena) {
     const struct cql_db_options *o = &db->options;
@@ -19,7 +19,7 @@ struct virtual_context db_virtual_context(struct cql_run *r) {
     struct virtual_context ctx = {.schema = r->schema, .arena = r->arena,
                                   .each_prepared = r->db->each_prepared,
                                   .unlist_prepared = r->db->unlist_prepared, .prepared = r->db->prepared, .err = r->err,
-                                  .patience = db_patience(r)};
+                                  .stop_check = db_stop_check(r)};
     if (r->session) {
         ctx.local_address = r->session->local_address;
         ctx.local_port = r->session->local_port;

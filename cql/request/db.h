@@ -20,7 +20,7 @@ struct cql_db {
     void (*unlist_prepared)(void *prepared, const struct slice *id); /* NULL: all */
 };
 
-/* Asks whether the request still runs (cql_check_running). */
-struct patience db_patience(struct cql_run *r);
+/* The check that stops the request after its deadline or when it is cancelled (cql_check_running). */
+struct stop_check db_stop_check(struct cql_run *r);
 /* The context for the functions of system tables, for one request. */
 struct virtual_context db_virtual_context(struct cql_run *r);

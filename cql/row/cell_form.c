@@ -1,6 +1,6 @@
 #include "cql/row/cell_form.h"
 
-#include "base/patience.h"
+#include "base/stop_check.h"
 #include "metering/size/size.h"
 
 void cell_map_put(struct slice key, struct slice value, struct buf *out) {
@@ -64,7 +64,7 @@ static int put_collection(const struct cql_type *t, const struct eng_cell *cells
     if (live == 0) return 0;
     cql_collection_begin(live, out);
     for (uint32_t i = 0; i < n; i++) {
-        if (UNLIKELY(i % PATIENCE_CELLS == PATIENCE_CELLS - 1) && patience_ask()) return -1;
+        if (UNLIKELY(i % STOP_CHECK_CELLS == STOP_CHECK_CELLS - 1) && stop_check_run()) return -1;
         if (!is_element(&cells[i])) continue;
         if (t->id != CQL_MAP) cql_elem_put(value_of_slice(cells[i].value), out);
         else if (put_map_entry(t, &cells[i], out, e)) return -1;

@@ -99,7 +99,7 @@ static void put_sum(struct count *c, struct entry *x, uint32_t i) {
 /* Puts the buckets from *at on, before position end, as the scan leaves them. It stops between two buckets after
  * SCAN_ROWS rows. The caller may give up after each part, also among rows of which only deletions remain. */
 static int add_items(struct count *c, struct entry *x, uint32_t *at, uint32_t end, struct eng_scan *scan,
-                     const struct patience *patience, struct err *e) {
+                     const struct stop_check *stop_check, struct err *e) {
     struct eng_item item;
     int rc;
     for (;;) {
@@ -114,7 +114,7 @@ static int add_items(struct count *c, struct entry *x, uint32_t *at, uint32_t en
         }
         if (rc == 0) break;
         if (rc != ENG_PAUSED) return -1;
-        if (patience->ask && patience->ask(patience->arg)) return -1;
+        if (stop_check->check && stop_check->check(stop_check->arg)) return -1;
     }
     for (; *at < end; ++*at) put_sum(c, x, *at);
     return 0;
@@ -123,7 +123,7 @@ static int add_items(struct count *c, struct entry *x, uint32_t *at, uint32_t en
 /* Counts the buckets from position *at to end in one scan, or some of them: an empty table costs one scan. *at is then
  * the first position that was not counted. Everything that is stored counts: nothing has expired yet. */
 static int count_buckets(const struct table_sizes *s, struct entry *x, const struct schema_table *t, uint32_t *at,
-                         uint32_t end, const struct patience *patience, struct err *e) {
+                         uint32_t end, const struct stop_check *stop_check, struct err *e) {
     struct eng_scan_spec spec = {.table = t->storage,
                                  .token_from = eng_bucket_from(bucket_at(*at)),
                                  .token_to = eng_bucket_to(bucket_at(end - 1)),
@@ -134,21 +134,21 @@ static int count_buckets(const struct table_sizes *s, struct entry *x, const str
     struct count c;
     int rc = count_init(&c, s, t, e);
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
-    if (scan) rc = add_items(&c, x, at, end, scan, patience, e);
+    if (scan) rc = add_items(&c, x, at, end, scan, stop_check, e);
     if (scan) eng_scan_close(scan);
     count_fini(&c);
     return scan ? rc : -1;
 }
 
 static int refresh(struct table_sizes *s, struct entry *x, const struct schema_table *t,
-                   const struct patience *patience, struct err *e) {
+                   const struct stop_check *stop_check, struct err *e) {
     for (uint32_t i = 0; i < ENG_BUCKETS; i++)
         if (eng_changed_take(s->eng, t->storage, bucket_at(i))) x->counted[bucket_at(i)] = false;
     for (uint32_t i = 0; i < ENG_BUCKETS;) {
         uint32_t end = i;
         while (end < ENG_BUCKETS && !x->counted[bucket_at(end)]) end++;
         if (end == i) i++;
-        else if (count_buckets(s, x, t, &i, end, patience, e)) return -1;
+        else if (count_buckets(s, x, t, &i, end, stop_check, e)) return -1;
     }
     return 0;
 }
@@ -193,7 +193,7 @@ static struct entry *take_entry(struct table_sizes *s, const struct schema *sche
 }
 
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
-                         int64_t now_us, const struct patience *patience, struct table_size *out,
+                         int64_t now_us, const struct stop_check *stop_check, struct table_size *out,
                          struct err *e) {
     *out = (struct table_size){0};
     if (t->virt) return 0;
@@ -207,7 +207,7 @@ int table_billable_bytes(struct table_sizes *s, const struct schema *schema, con
     x->storage = t->storage;
     x->has_ttl = ttl;
     x->has_timestamps = timestamps;
-    int rc = refresh(s, x, t, patience, e);
+    int rc = refresh(s, x, t, stop_check, e);
     for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
         out->rows += x->sums[i].rows;
         out->static_rows += x->sums[i].static_rows;

@@ -25,7 +25,7 @@ void table_sizes_unwatch(struct table_sizes *s);
 
 /* schema: the current one; some tables that are not in it any more are forgotten. */
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
-                         int64_t now_us, const struct patience *patience, struct table_size *out,
+                         int64_t now_us, const struct stop_check *stop_check, struct table_size *out,
                          struct err *e) MUST_CHECK;
 /* The result of the last table_billable_bytes that succeeded; returns the now_us of that call, 0:
  * there was none. Any thread; does not wait for a count in progress. */

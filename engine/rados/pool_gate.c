@@ -11,17 +11,17 @@
 
 enum { CHAINS = 256 };
 
-/* An object with operations under way, or one that is silent: the last operation that ended has timed out. */
+/* An object that has operations in flight, or whose last operation has timed out. */
 struct entry {
     struct entry *next;
     uint32_t in_flight, waiting;
-    bool silent;
+    bool timed_out;
     char name[];
 };
 
 struct pool_gate {
-    pthread_mutex_t lock; /* of all */
-    pthread_cond_t left;
+    pthread_mutex_t lock; /* of all fields */
+    pthread_cond_t left;  /* an operation has ended */
     struct entry *chains[CHAINS];
 };
 
@@ -45,23 +45,23 @@ void pool_gate_free(struct pool_gate *g) {
     free(g);
 }
 
-/* With the lock. The place in its chain of the object's entry, or of the NULL behind the last one. */
+/* With the lock. Returns the link that points to the object's entry, or the NULL link at the end of its chain. */
 static struct entry **find(struct pool_gate *g, const char *object) {
     struct entry **at = &g->chains[(uint64_t)murmur3_token(slice_str(object)) % CHAINS];
     while (*at && strcmp((*at)->name, object) != 0) at = &(*at)->next;
     return at;
 }
 
-/* With the lock. Frees an entry that holds nothing. */
-static void tidy(struct entry **at) {
+/* With the lock. Frees an entry that is no longer needed. */
+static void free_if_idle(struct entry **at) {
     struct entry *x = *at;
-    if (x->in_flight || x->waiting || x->silent) return;
+    if (x->in_flight || x->waiting || x->timed_out) return;
     *at = x->next;
     free(x);
 }
 
 int pool_enter(struct pool_gate *g, const char *object) {
-    int64_t until_us = clock_machine_us(&clock_real) + POOL_PATIENCE_US;
+    int64_t until_us = clock_machine_us(&clock_real) + POOL_WAIT_US;
     int rc = 0;
     pthread_mutex_lock(&g->lock);
     struct entry **at = find(g, object), *x = *at;
@@ -70,9 +70,9 @@ int pool_enter(struct pool_gate *g, const char *object) {
         *at = x;
     }
     if (!x) rc = -ENOMEM;
-    while (rc == 0 && x->in_flight >= (x->silent ? 1 : POOL_IN_FLIGHT)) {
+    while (rc == 0 && x->in_flight >= (x->timed_out ? 1 : POOL_IN_FLIGHT)) {
         int64_t left_us = until_us - clock_machine_us(&clock_real);
-        if (x->silent || left_us <= 0) {
+        if (x->timed_out || left_us <= 0) {
             rc = -EBUSY;
             break;
         }
@@ -82,7 +82,7 @@ int pool_enter(struct pool_gate *g, const char *object) {
     }
     if (rc == 0) x->in_flight++;
     assert(!x || x->in_flight <= POOL_IN_FLIGHT); /* Q25 */
-    if (rc == -EBUSY) tidy(find(g, object));
+    if (rc == -EBUSY) free_if_idle(find(g, object));
     pthread_mutex_unlock(&g->lock);
     return rc;
 }
@@ -91,8 +91,8 @@ void pool_leave(struct pool_gate *g, const char *object, int rc) {
     pthread_mutex_lock(&g->lock);
     struct entry **at = find(g, object), *x = *at;
     x->in_flight--;
-    x->silent = rc == -ETIMEDOUT;
+    x->timed_out = rc == -ETIMEDOUT;
     if (x->waiting) pthread_cond_broadcast(&g->left);
-    tidy(at);
+    free_if_idle(at);
     pthread_mutex_unlock(&g->lock);
 }

@@ -406,7 +406,7 @@ static void await(struct write_group *g) {
     bool patient = false;
     pthread_mutex_lock(&sh->lock);
     while (g->phase == WRITE_RUNS || (g->phase == WRITE_WAITS && sh->busy)) {
-        int64_t left_us = sh->busy_since_us + POOL_PATIENCE_US - clock_machine_us(&clock_real);
+        int64_t left_us = sh->busy_since_us + POOL_WAIT_US - clock_machine_us(&clock_real);
         if (patient || (g->phase == WRITE_RUNS && !sh->sent)) {
             pthread_cond_wait(&sh->turn, &sh->lock);
         } else if (left_us > 0) {

@@ -8,7 +8,7 @@
  * Q26. A write ends although an OSD hangs. An operation is sent at most WRITE_SEND_S after write_groups began,
  *      whatever the queue, the shard's head and its split have taken; it ends within POOL_TIMEOUT_S, and Q14
  *      relies on the sum. At most WRITE_PATIENT threads wait for an operation that has been under way for
- *      POOL_PATIENCE_US, or behind it, in addition to the one that sent it. When it times out the groups that
+ *      POOL_WAIT_US, or behind it, in addition to the one that sent it. When it times out the groups that
  *      wait behind it fail, too.
  */
 #pragma once

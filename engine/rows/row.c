@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/patience.h"
+#include "base/stop_check.h"
 #include "engine/rows/row_codec.h"
 
 static int cmp_i64(int64_t a, int64_t b) { return (a > b) - (a < b); }
@@ -75,7 +75,7 @@ int eng_row_merge(struct slice a, struct slice b, struct buf *out) {
     struct eng_cell ca, cb;
     int ga = rowi_next(&ra, &ca), gb = rowi_next(&rb, &cb);
     for (uint32_t n = 1; ga > 0 || gb > 0; n++) {
-        if (UNLIKELY(n % PATIENCE_CELLS == 0) && patience_ask()) return -1;
+        if (UNLIKELY(n % STOP_CHECK_CELLS == 0) && stop_check_run()) return -1;
         if (ga < 0 || gb < 0) return -1;
         int order = ga == 0 ? 1 : gb == 0 ? -1 : rowi_cell_order(&ca, &cb);
         const struct eng_cell *c = order < 0 || (order == 0 && rowi_cell_rank(&ca, &cb) >= 0) ? &ca : &cb;
@@ -155,9 +155,9 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     uint32_t n = rowi_plain(&rd, r->cells);
     r->plain = n == r->n_cells;
     for (uint32_t i = n; i < r->n_cells && got > 0;) {
-        uint32_t left = r->n_cells - i, end = i + (left < PATIENCE_CELLS ? left : PATIENCE_CELLS);
+        uint32_t left = r->n_cells - i, end = i + (left < STOP_CHECK_CELLS ? left : STOP_CHECK_CELLS);
         for (; i < end && got > 0; i++) got = rowi_next(&rd, &r->cells[i]);
-        if (UNLIKELY(i < r->n_cells) && got > 0 && patience_ask()) return -1;
+        if (UNLIKELY(i < r->n_cells) && got > 0 && stop_check_run()) return -1;
     }
     if (got < 0 || rd_left(&rd.r)) return err_set(e, ERR_SERVER, "a stored row is damaged");
     return 0;

@@ -78,9 +78,9 @@ static int each_table(struct row_out *ro, const char *const *types) {
         struct schema_table_cursor at = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; (t = schema_tables_next(&at));) {
             struct estimate halves[2];
-            const struct patience *p = &ro->ctx->patience;
+            const struct stop_check *p = &ro->ctx->stop_check;
             if (!schema_status_is_listed(t->status)) continue;
-            if (p->ask && p->ask(p->arg)) return -1;
+            if (p->check && p->check(p->arg)) return -1;
             if (sample(ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro, t->storage, 1, INT64_MAX, &halves[1]))
                 return -1;
             for (const char *const *type = types; *type; type++)

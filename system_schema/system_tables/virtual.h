@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "base/patience.h"
+#include "base/stop_check.h"
 #include "system_schema/objects/schema.h"
 
 /* Is it one of the keyspaces whose tables Cassandra computes? DESCRIBE and system_virtual_schema show
@@ -50,7 +50,7 @@ struct virtual_context {
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
     void (*unlist_prepared)(void *prepared, const struct slice *id); /* leaves out one, or (NULL) all, from then on */
     void *prepared;
-    struct patience patience;
+    struct stop_check stop_check;
     struct err *err;
 };
 

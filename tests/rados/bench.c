@@ -8,9 +8,9 @@
  * downwards: the last rows of wide partitions, and those in front of a random key, for some kinds of clustering keys.
  * queue: a wide partition whose rows are written at its end and removed at its front. COMMAND runs before the last
  * reads.
- * splits: RATE rows a second, in writes of 50 rows over 40,000 partitions of a new table. Each second it prints how many
- * rows were written, how many splits were done, how many shards wait for a split, and the keys of the largest shard.
- * While splits keep up, the last two numbers do not grow.
+ * splits: RATE rows a second, in writes of 50 rows over 40,000 partitions of a new table. Each second it prints the
+ * number of rows written, of splits done and of shards that wait for a split, and the keys of the largest shard. While
+ * splits keep up, the last two numbers do not grow.
  * On the cluster of TALLY_RADOS_CONF (tests/rados/cluster.py start). The rows have 100 bytes. Times depend on what else
  * the machine does; processor time depends on it least.
  */

@@ -340,7 +340,7 @@ const struct schema *world_schema(struct world *w) { return catalog_schema(w->ca
 
 int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) {
     const struct schema *s = catalog_schema(w->catalog);
-    int rc = cql_table_billable_bytes(w->db, s, t, &(struct patience){0}, out, e);
+    int rc = cql_table_billable_bytes(w->db, s, t, &(struct stop_check){0}, out, e);
     schema_unref(s);
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "base/hot.h"
-#include "base/patience.h"
+#include "base/stop_check.h"
 #include "engine/local/rocksdb/rocks.h"
 
 struct rocks_iter {
@@ -28,7 +28,7 @@ bool rocks_may_merge(size_t bytes) {
     reading.merged += bytes;
     if (LIKELY(reading.merged <= LOOP_MERGE_MAX)) return true;
     reading.put_off = reading.on_loop;
-    return !reading.on_loop && !patience_ask();
+    return !reading.on_loop && !stop_check_run();
 }
 
 static void read_begins(enum eng_tier tier) {
@@ -38,7 +38,7 @@ static void read_begins(enum eng_tier tier) {
 }
 
 static int read_failed(char *text, struct err *e) {
-    if (reading.put_off || patience_ask()) { /* RocksDB's text is of a merge that failed */
+    if (reading.put_off || stop_check_run()) { /* RocksDB's text is of a merge that failed */
         rocksdb_free(text);
         return reading.put_off ? KV_INCOMPLETE : -1;
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/patience.h"
+#include "base/stop_check.h"
 #include "base/steps.h"
 
 static const char *const tables[] = {
@@ -50,7 +50,7 @@ static int64_t asks_of(struct harness *h, const char *cql) {
 }
 
 static void test_deadline_is_looked_at_within_a_row(void **state) {
-    enum { CELLS = 4 * PATIENCE_CELLS + 1 };
+    enum { CELLS = 4 * STOP_CHECK_CELLS + 1 };
     struct harness *h = *state;
     static const struct {
         const char *add, *read;
@@ -63,11 +63,11 @@ static void test_deadline_is_looked_at_within_a_row(void **state) {
     run_ok(h, "INSERT INTO t (k, v) VALUES (0, 0)");
     int64_t small = asks_of(h, "SELECT s FROM t WHERE k = 0");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        for (uint32_t n = 0; n < CELLS; n += PATIENCE_CELLS)
-            add(h, cases[i].add, n, n + PATIENCE_CELLS < CELLS ? PATIENCE_CELLS : CELLS - n, 4);
+        for (uint32_t n = 0; n < CELLS; n += STOP_CHECK_CELLS)
+            add(h, cases[i].add, n, n + STOP_CHECK_CELLS < CELLS ? STOP_CHECK_CELLS : CELLS - n, 4);
         int64_t large = asks_of(h, cases[i].read);
         /* when the cells are decoded and when they are put together, at least; else it merges them, too */
-        assert_in_range(large - small, 2 * (CELLS / PATIENCE_CELLS), 10 * (CELLS / PATIENCE_CELLS));
+        assert_in_range(large - small, 2 * (CELLS / STOP_CHECK_CELLS), 10 * (CELLS / STOP_CHECK_CELLS));
         for (h->deadline_us = small + 1; h->deadline_us <= large; h->deadline_us++) {
             asked = 0;
             assert_int_equal(harness_run(h, cases[i].read, 0, NULL), CQL_FAILED);

@@ -135,8 +135,8 @@ static uint32_t count_table(struct harness *h, uint64_t rows) {
     const struct schema *schema = catalog_schema(h->catalog);
     struct table_size size;
     uint32_t asked = 0;
-    const struct patience patience = {.ask = ask, .arg = &asked};
-    assert_int_equal(cql_table_billable_bytes(h->db, schema, schema_table_any(schema, "k", "t"), &patience, &size,
+    const struct stop_check stop_check = {.check = ask, .arg = &asked};
+    assert_int_equal(cql_table_billable_bytes(h->db, schema, schema_table_any(schema, "k", "t"), &stop_check, &size,
                                               &h->err),
                      0);
     assert_int_equal(size.rows, rows);
@@ -184,7 +184,7 @@ static uint64_t count_empty(uint32_t n) {
     struct schema_table_cursor c = schema_tables_begin(&schema_space_find(schema, "k")->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&c)); n_tables++) {
         struct table_size size;
-        assert_int_equal(cql_table_billable_bytes(h.db, schema, t, &(struct patience){0}, &size, &h.err), 0);
+        assert_int_equal(cql_table_billable_bytes(h.db, schema, t, &(struct stop_check){0}, &size, &h.err), 0);
         assert_int_equal(size.bytes, 0);
     }
     uint64_t steps = steps_so_far() - begin;
