@@ -249,6 +249,21 @@ def test_every_value_of_an_in_is_another_one(files, cql, values, units):
     assert s["refused"] is None and mean(s, "read") == units
 
 
+@pytest.mark.parametrize("written, named", [
+    ("INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?)", "INSERT INTO shop.people (p, c, n) VALUES (:who, :c, :n)"),
+    ("SELECT n FROM shop.people WHERE p = ? AND c >= ? AND c < ?", 'SELECT n FROM shop.people WHERE p = :p AND c >= :low AND c < :"High One"'),
+    ("SELECT n FROM shop.people WHERE p IN ? LIMIT ?", "SELECT n FROM shop.people WHERE p IN :list LIMIT :most"),
+    ("BEGIN BATCH UPDATE shop.flags SET n = ? WHERE p = ?; UPDATE shop.flags SET n = ? WHERE p = ? APPLY BATCH",
+     "BEGIN BATCH UPDATE shop.flags SET n = :n WHERE p = :p; UPDATE shop.flags SET n = :n WHERE p = :p APPLY BATCH"),
+])
+def test_a_named_marker_gets_the_values_of_its_column_like_a_positional_one(files, written, named):
+    values = "{p: elements 3, limit: range 1..4}"
+    one, other = (people(files, cql.replace('"', '\\"'), values, "--record", files.folder / "record")["statements"] for cql in (written, named))
+    assert [s.pop("cql") for s in one + other] == [written] * len(one) + [named] * len(other)
+    assert [{**s, "name": None} for s in one] == [{**s, "name": None} for s in other] and one[0]["refused"] is None
+    assert mean(one[0], "read") + mean(one[0], "write") >= 1
+
+
 @pytest.mark.parametrize("more", ["", ", rows: existing"])
 @pytest.mark.parametrize("insert", ["INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?)",
                                     "INSERT INTO shop.flags (p, n) VALUES (?, ?)"])
@@ -734,6 +749,47 @@ def test_a_capture_is_estimated_by_what_it_was_charged(asked_server, files):
     assert (alone["statements"], alone["tables"]) == (said["statements"], said["tables"])
     (said_no,) = [tally("capacity", "--schema", schema, "--capture", copy, "--size-model", "current")]
     assert said_no.returncode == 2 and "was charged by documented-2022" in said_no.stderr
+
+
+def test_statements_of_a_capture_count_the_same_without_a_prepared_id(tmp_path):
+    """Each statement of a table runs with values in its text, with the session's keyspace, and prepared on a table of its own."""
+    file = tmp_path / "all.tcap"
+    server = Server(tmp_path, "--ddl-delay", "none", "--control", "on", "--capture", file).start()
+    of = lambda t, values: [s.format(t=t, v=values) for s in (  # pylint: disable=unnecessary-lambda-assignment
+        "INSERT INTO {t} (p, c, v) VALUES ({v[0]}, {v[1]}, {v[2]})", "UPDATE {t} SET v = {v[2]} WHERE p = {v[0]} AND c = {v[1]}",
+        "SELECT v FROM {t} WHERE p = {v[0]} AND c = {v[1]}", "DELETE FROM {t} WHERE p = {v[0]} AND c = {v[1]}",
+        "BEGIN UNLOGGED BATCH INSERT INTO {t} (p, c, v) VALUES ({v[0]}, {v[1]}, {v[2]}); INSERT INTO {t} (p, c) VALUES ({v[0]}, 8) APPLY BATCH")]
+    with server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        for t in ("prepared", "literal", "bare"):
+            session.execute(f"CREATE TABLE shop.{t} (p int, c int, v text, PRIMARY KEY (p, c))")
+        session.execute("USE shop")
+        session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2031-05-06T07:08:09Z' WHERE name = 'server'")
+        for text in of("shop.prepared", "???"):
+            statement = session.prepare(text)
+            for i in range(3):
+                session.execute(statement, [{"p": 7, "c": i, "v": "x" * 2000}[c.name] for c in statement.column_metadata])
+        for t in ("shop.literal", "bare"):
+            for i in range(3):
+                for text in of(t, (7, i, "'" + "x" * 2000 + "'")):
+                    session.execute(text)
+        session.execute("UPDATE system_control.clock SET advance_ms = 1000 WHERE name = 'server'")
+        counted = {f"{r.keyspace_name}.{r.table_name}": (r.write_units_last_second, r.entities_last_second)
+                   for r in session.execute("SELECT * FROM system_metering.partitions")}
+    server.stop()
+    run = tally("capacity", "--capture", file, "--json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    said = json.loads(run.stdout)
+    by_table = {t: [] for t in ("shop.prepared", "shop.literal", "shop.bare")}
+    for s in said["statements"]:
+        by_table[s["table"]].append((s["cql"].split()[0], s["observed"], s["documented-2022"]))
+    one, *others = (sorted(v, key=lambda s: s[0]) for v in by_table.values())
+    assert [s[:2] for s in one] == [(verb, 3) for verb in ("BEGIN", "DELETE", "INSERT", "SELECT", "UPDATE")] and others == [one, one]
+    (partitions,) = zip(*(t["busiest_partitions"] for t in said["tables"]))
+    busiest = {t["table"]: (p["write_units"], p["entities"]) for t, p in zip(said["tables"], partitions)}
+    assert {p["key"] for p in partitions} == {"p = 7"} and busiest == counted
+    assert len(set(counted.values())) == 1
 
 
 # ---- what is wrong ----

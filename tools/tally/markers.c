@@ -18,6 +18,42 @@ static void find_list(struct markers *k, const struct ast_relation *r) {
         k->list[r->value->bind].is_list = true;
 }
 
+/* The parser has the names of the markers in their order; the tokens give the places. */
+static void find_places(struct slice text, const struct ast_stmt *tree, struct marker *list) {
+    struct token_reader reader;
+    struct err ignored = {0};
+    struct token t, before = {0};
+    token_reader_init(&reader, text, &ignored);
+    for (uint32_t n = 0; n < tree->binds.n && (t = token_next(&reader)).code && t.code != T_ERROR; before = t) {
+        const char *name = tree->binds.names[n];
+        bool here = name ? slice_is(before.text, ":") && names_word(t.text, name) : slice_is(t.text, "?");
+        const uint8_t *from = name ? before.text.p : t.text.p;
+        if (here) list[n++].at = slice_of(from, (size_t)(t.text.p + t.text.n - from));
+    }
+}
+
+int markers_unname(struct slice text, struct arena *a, struct slice *out, struct err *e) {
+    struct err ignored = {0};
+    const struct ast_stmt *tree = cql_parse(a, text, true, &ignored);
+    struct marker *list = ARENA_ARRAY(a, tree ? tree->binds.n + 1 : 1, struct marker);
+    struct buf unnamed;
+    const uint8_t *at = text.p;
+    *out = text;
+    if (!list) return err_nomem(e);
+    if (!tree) return 0;
+    find_places(text, tree, list);
+    buf_init(&unnamed, 0);
+    for (uint32_t i = 0; i < tree->binds.n; i++) {
+        buf_put(&unnamed, at, (size_t)(list[i].at.p - at));
+        buf_u8(&unnamed, '?');
+        at = list[i].at.p + list[i].at.n;
+    }
+    buf_put(&unnamed, at, (size_t)(text.p + text.n - at));
+    *out = arena_dup(a, buf_slice(&unnamed));
+    buf_fini(&unnamed);
+    return out->p ? 0 : err_nomem(e);
+}
+
 int markers_find(struct slice text, struct arena *a, struct markers *k, struct err *e) {
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
     struct err why = {0};
@@ -29,16 +65,7 @@ int markers_find(struct slice text, struct arena *a, struct markers *k, struct e
     k->list = ARENA_ARRAY(a, k->n + 1, struct marker);
     k->statements = ARENA_ARRAY(a, k->n_statements + 1, const struct ast_stmt *);
     if (!k->list || !k->statements) return err_nomem(e);
-    /* The parser has the names of the markers in their order; the tokens give the places. */
-    struct token_reader reader;
-    struct token t, before = {0};
-    token_reader_init(&reader, text, &why);
-    for (uint32_t n = 0; n < k->n && (t = token_next(&reader)).code && t.code != T_ERROR; before = t) {
-        const char *name = tree->binds.names[n];
-        bool here = name ? slice_is(before.text, ":") && names_word(t.text, name) : slice_is(t.text, "?");
-        const uint8_t *from = name ? before.text.p : t.text.p;
-        if (here) k->list[n++].at = slice_of(from, (size_t)(t.text.p + t.text.n - from));
-    }
+    find_places(text, tree, k->list);
     for (uint32_t i = 0; i < k->n; i++) k->list[i].bind = &binds->columns[i];
     for (uint32_t i = 0; i < k->n_statements; i++) {
         k->statements[i] = batch ? tree->batch.stmts[i] : tree;

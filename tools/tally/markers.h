@@ -28,6 +28,9 @@ struct markers {
 
 /* Finds the markers of the text, which the arena outlives; k->prepared holds that text prepared. -1: ERR_CONFIG. */
 int markers_find(struct slice text, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
+/* Replaces each :name by ?, so that the prepared statement names the marker by its column. *out is in
+ * the arena, or the text itself when that is not CQL. Returns -1 when memory is short. */
+int markers_unname(struct slice text, struct arena *a, struct slice *out, struct err *e) MUST_CHECK;
 /* Whether the statement reads or writes static data of the table: it names a static column or all
  * columns, inserts JSON, or deletes a partition. */
 bool markers_use_statics(struct slice text, const struct markers *k, const struct schema_table *t);

@@ -113,6 +113,7 @@ struct plan_part {
 
 struct plan {
     struct workload_statement *st;
+    struct slice text; /* of the statement, with ? for each marker */
     struct markers k;
     uint32_t n_tables;
     struct plan_table *tables;
@@ -281,7 +282,7 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
             *of = (struct plan_table){.rows = {.t = t, .input = input, .values = st->values,
                                                .per_partition = rows ? rows : 1},
                                       .unknown_rows = !rows, .by_partition = true,
-                                      .statics = markers_use_statics(slice_str(st->text), &p->k, t)};
+                                      .statics = markers_use_statics(p->text, &p->k, t)};
             p->n_tables++;
         }
         bool insert = p->k.statements[i]->kind == STMT_INSERT;
@@ -356,12 +357,10 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
     if (st->unknown || st->observed) return 0;
     size_t from = q->text.n;
     q->of = st;
-    p->k.prepared = world_markers(m->base, slice_str(st->text), &why);
-    bool found = p->k.prepared && !markers_find(slice_str(st->text), &m->w->arena, &p->k, &why);
-    /* The values of a marker are those of its column, and a named one hides its column. */
-    for (uint32_t i = 0; found && i < p->k.n && !why.set; i++)
-        if (*p->k.list[i].at.p == ':') err_set(&why, ERR_CONFIG, "its markers must be written as ?, not as :name");
-    if (!found || why.set || plan_parts(p, m, &why)) ask(q, &why);
+    if (markers_unname(slice_str(st->text), &m->w->arena, &p->text, e)) return -1;
+    p->k.prepared = world_markers(m->base, p->text, &why);
+    bool found = p->k.prepared && !markers_find(p->text, &m->w->arena, &p->k, &why);
+    if (!found || plan_parts(p, m, &why)) ask(q, &why);
     else {
         for (uint32_t i = 0; i < p->n_tables; i++) ask_table(&p->tables[i], q);
         struct buf ignored;
@@ -500,16 +499,16 @@ static int put_value(struct bench *b, uint32_t marker, struct buf *out, struct e
 
 /* Makes the next request: the statement's text with values in place of its markers. */
 static int make_request(struct bench *b, struct world_request *out, struct err *e) {
-    const char *at = b->p->st->text;
+    const uint8_t *at = b->p->text.p;
     if (draw_rows(b, e)) return -1;
     buf_clear(&b->text, SIZE_MAX);
     for (uint32_t i = 0; i < b->p->k.n; i++) {
-        const char *marker = (const char *)b->p->k.list[i].at.p;
-        buf_put(&b->text, at, (size_t)(marker - at));
+        const struct slice marker = b->p->k.list[i].at;
+        buf_put(&b->text, at, (size_t)(marker.p - at));
         if (put_value(b, i, &b->text, e)) return -1;
-        at = marker + b->p->k.list[i].at.n;
+        at = marker.p + marker.n;
     }
-    buf_put_str(&b->text, at);
+    buf_put(&b->text, at, (size_t)(b->p->text.p + b->p->text.n - at));
     *out = (struct world_request){.text = buf_slice(&b->text), .consistency = b->p->st->consistency,
                                   .page_size = (int32_t)b->p->st->page_size};
     return 0;

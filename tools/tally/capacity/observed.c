@@ -207,20 +207,21 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
 }
 
 /* The table of the request's statement; of a batch's first statement. NULL: none of the schema. */
-static const struct schema_table *captured_table(struct capturing *x, const struct cql_request *q) {
+static const struct schema_table *captured_table(struct capturing *x, const struct trace_request *r,
+                                                 const struct cql_request *q) {
     const struct slice id = q->prepared_id.p ? q->prepared_id
                             : q->n_items     ? q->items[0].prepared_id
                                              : (struct slice){0};
     const struct capture_statement *s = id.p ? trace_statement(&x->t, id) : NULL;
-    const struct slice text = s ? s->text : q->n_items ? q->items[0].query : q->query;
     struct err ignored = {0};
-    struct cql_prepared *p = world_markers(x->m->base, text, &ignored);
-    if (!p) return NULL;
-    const struct prepared_info *info = cql_prepared_info(p);
-    const struct result_column *c = info->binds.n ? info->binds.columns : info->result.n ? info->result.columns : NULL;
-    const struct schema_table *t = c ? measure_table(x->m, c->keyspace, c->table) : NULL;
-    cql_prepared_unref(p);
-    return t;
+    const struct ast_stmt *tree =
+        cql_parse(&x->arena, s ? s->text : q->n_items ? q->items[0].query : q->query, true, &ignored);
+    if (tree && tree->kind == STMT_BATCH) tree = tree->batch.n ? tree->batch.stmts[0] : NULL;
+    const struct ast_name *named = tree ? ast_table(tree) : NULL;
+    const struct slice session = s ? s->keyspace : q->params.keyspace.p ? q->params.keyspace : r->q.keyspace;
+    const char *keyspace =
+        named && named->keyspace ? named->keyspace : arena_printf(&x->arena, "%.*s", SLICE_FMT(session));
+    return named && keyspace ? measure_table(x->m, keyspace, named->name) : NULL;
 }
 
 /* Whether the request is among those that the estimate repeats. */
@@ -262,7 +263,7 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
     if (trace_is_system(&x->t, r->name)) return 0;
     x->refused += r->q.outcome != 0;
     if (r->q.outcome || trace_decode(r, &x->arena, &q, &ignored) || q.kind == REQUEST_PREPARE) return 0;
-    if (!x->tables[r->name]) x->tables[r->name] = captured_table(x, &q);
+    if (!x->tables[r->name]) x->tables[r->name] = captured_table(x, r, &q);
     if (!x->tables[r->name]) return 0;
     if (!x->first_s || second < x->first_s) x->first_s = second;
     if (second > x->last_s) x->last_s = second;
@@ -270,12 +271,12 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
     if (trace_send(&x->t, x->world, r, &call, &a, &state, &throttled, &ignored) ||
         !one_partition(a.cost, &token, &key))
         return 0;
+    double kib = ceil((double)(r->q.row_bytes + r->q.static_bytes) / 1024); /* entities of a read (op_cost.h) */
     struct visit v = {.table = x->tables[r->name], .token = token, .second = second,
                       .read_units = (double)r->q.read_halves / 2,
                       .write_units = writes_of(r, x->tables[r->name]),
-                      .entities = q.kind == REQUEST_BATCH ? q.n_items : r->q.rows_read,
+                      .entities = a.cost->writes ? (double)a.entities : fmax((double)r->q.rows_read, kib),
                       .key = arena_dup(&x->w->arena, key)};
-    if (v.write_units > 0 && q.kind != REQUEST_BATCH) v.entities = 1;
     if (!v.key.p || array_room(&x->visits, x->n_visits, &x->cap, sizeof(v))) return err_nomem(x->e);
     x->visits[x->n_visits++] = v;
     return 0;

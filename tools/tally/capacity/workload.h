@@ -80,7 +80,7 @@ struct workload_statement {
     struct workload_statement *next;
     const char *name, *file;
     uint32_t line;
-    const char *text; /* with a ? for each bind marker */
+    const char *text; /* with ? or :name for each bind marker */
     struct curve rate;
     bool has_rate;
     bool new_rows, has_new_rows; /* new_rows: an INSERT writes new rows */
