@@ -118,6 +118,7 @@ void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_
                                                         .name = #name_, \
                                                         .comment = comment_, \
                                                         .columns = columns_, \
+                                                        .gc_grace = 7776000, \
                                                         .virt = {.owner = a, .yield = yield_auth_##name_}};
 #include "access/system_auth.def"
 #undef AUTH_TABLE

@@ -30,8 +30,8 @@ static const struct system_table tables[] = {
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
     {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, \
      0,        comment,  columns},
-#define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, 604800, comment, columns},
+#define SYSTEM_TABLE_STORED(releases, keyspace, table, from, gc_grace, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, gc_grace, comment, columns},
 #include "system_schema/system_tables/system_table.def"
 #undef SYSTEM_TABLE
 #undef SYSTEM_TABLE_ORDERED
@@ -108,6 +108,29 @@ static int make_columns(struct arena *a, const char *spec, struct table_parts *p
     }
 }
 
+static bool is_table(const struct system_table *r, const char *keyspace, const char *name) {
+    return !strcmp(r->keyspace, keyspace) && !strcmp(r->table, name);
+}
+
+static void set_options(const struct system_table *r, struct table_settings *s) {
+    bool flushed = strcmp(r->keyspace, "system_traces") && strcmp(r->keyspace, "system_distributed") &&
+                   strcmp(r->keyspace, "system_auth");
+    SETTING_SET(s, comment, r->comment);
+    SETTING_SET(s, gc_grace_seconds, r->gc_grace);
+    SETTING_SET(s, memtable_flush_period_in_ms, flushed ? 3600000 : 0);
+#define SYSTEM_TTL(keyspace, table, seconds) \
+    if (is_table(r, keyspace, table)) SETTING_SET(s, default_time_to_live, seconds);
+#define SYSTEM_COMPACTION(keyspace, table, class, ...) \
+    if (is_table(r, keyspace, table)) { \
+        static const struct schema_option options[] = {{"class", "org.apache.cassandra.db.compaction." class}, \
+                                                       __VA_ARGS__}; \
+        SETTING_SET(s, compaction, ((struct setting_map){ARRAY_LEN(options), options})); \
+    }
+#include "system_schema/system_tables/system_option.def"
+#undef SYSTEM_TTL
+#undef SYSTEM_COMPACTION
+}
+
 static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks,
                                        struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
@@ -116,10 +139,7 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
         .name = r->table, .n_columns = n, .n_column_ids = n, .settings = *settings_defaults(true)};
     parts.columns = ARENA_ARRAY(a, n, struct schema_column);
     if (!t || !parts.columns) return err_null(err_nomem(e));
-    bool flushed = strcmp(r->keyspace, "system_traces") != 0 && strcmp(r->keyspace, "system_distributed") != 0;
-    SETTING_SET(&parts.settings, comment, r->comment);
-    SETTING_SET(&parts.settings, gc_grace_seconds, r->gc_grace);
-    SETTING_SET(&parts.settings, memtable_flush_period_in_ms, flushed ? 3600000 : 0);
+    set_options(r, &parts.settings);
     if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
     /* The id derives from the name, so that it is the same on every node and after every start (a
      * UUID of version 3, as in Cassandra). */
@@ -189,7 +209,7 @@ static struct system_table *all_tables(struct system_tables *s, uint32_t n_more,
                                             .keyspace = t->keyspace,
                                             .table = t->name,
                                             .virt = t->virt,
-                                            .gc_grace = 0,
+                                            .gc_grace = t->gc_grace,
                                             .comment = t->comment,
                                             .columns = t->columns};
     }

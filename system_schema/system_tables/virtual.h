@@ -88,5 +88,6 @@ struct schema_virtual {
 struct virtual_table {
     const char *keyspace, *name, *comment;
     const char *columns; /* as in system_table.def */
+    int64_t gc_grace;    /* seconds */
     struct schema_virtual virt;
 };
