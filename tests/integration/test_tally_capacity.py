@@ -552,8 +552,8 @@ def test_what_captures_do_not_say_stays_unknown(files):
     assert all("how long is" in s["unknown"] for s in said["statements"]) and not any(t["complete"] for t in said["tables"])
     (cost,) = said["costs"]
     assert cost["on_demand"]["total"] is None and cost["on_demand"]["reads"] is None
-    # Cassandra's bytes, not compressed, at 0.25 dollars for a GB
-    assert cost["storage"] == pytest.approx((23273 / 0.11724 + 22367 / 0.02444) / 1e9 * 0.25, rel=1e-4)
+    # Cassandra's bytes, not compressed, and 100 bytes for each of 600 and 200 rows, at 0.25 dollars for a GB
+    assert cost["storage"] == pytest.approx((23273 / 0.11724 + 22367 / 0.02444 + 80_000) / 1e9 * 0.25, rel=1e-4)
 
 
 STATS = """Total number of tables: 1
@@ -585,14 +585,27 @@ def notes_of(files, nodes, uptimes, n_nodes, *flags):
 
 
 def test_storage_of_a_cluster_is_its_live_bytes_before_compression_of_one_replica(files):
-    """10 GiB on each of 6 nodes at a ratio of 0.5, with 3 replicas: 40 GiB."""
-    said = json.loads(notes_of(files, [{"live": 10 * GIB, "ratio": 0.5}], [1000], 6).stdout)
+    """10 GiB on each of 6 nodes at a ratio of 0.5, with 3 replicas: 40 GiB. Each of the 20 million rows has 100 bytes of metadata, as a stored row has in both size models."""
+    said = json.loads(notes_of(files, [{"live": 10 * GIB, "ratio": 0.5, "partitions": 10_000_000}], [1000], 6).stdout)
     (table,) = said["tables"]
-    assert table["storage_bytes"] == {"documented-2022": pytest.approx(40 * GIB), "current": pytest.approx(40 * GIB)}
-    assert said["costs"][0]["storage"] == pytest.approx(40 * GIB / 1e9 * 0.25)
+    stored = 40 * GIB + 100 * 20_000_000
+    assert table["rows"] == 20_000_000 and table["storage_bytes"] == {"documented-2022": stored, "current": stored}
+    assert said["costs"][0]["storage"] == pytest.approx(stored / 1e9 * 0.25)
+    assert any("by 3 replicas, and 100 bytes of metadata for each of 20000000 rows" in n for n in said["notes"])
     # of two captured nodes each counts by its own ratio; one has no compression
     said = json.loads(notes_of(files, [{"live": 10 * GIB, "ratio": 0.5}, {"live": 4 * GIB}], [1000, 1000], 6).stdout)
-    assert said["tables"][0]["storage_bytes"]["current"] == pytest.approx(24 * GIB)
+    assert said["tables"][0]["storage_bytes"]["current"] == pytest.approx(24 * GIB + 100 * 2000, rel=1e-9)
+
+
+def test_storage_without_a_number_of_rows_is_said_to_lack_their_metadata(files):
+    schema = files.write("wide.cql", NOTES.replace("id int PRIMARY KEY, note text", "id int, at int, note text, PRIMARY KEY (id, at)"))
+    stats = files.write("stats.txt", STATS.format(live=GIB, ratio=-1.0, partitions=1000, reads=0, writes=0, mean=100))
+    for rows, stored, words in [("", GIB, "without the metadata of rows (100 bytes each): no input gives their number"),
+                                ("  shop.notes: {rows_per_partition: 7}\n", GIB + 100 * 7 * 1000, "and 100 bytes of metadata for each of 7000 rows")]:
+        workload = files.write("rows.yaml", "tables:\n" + rows) if rows else None
+        said = json.loads(tally("capacity", "--schema", schema, "--tablestats", stats, "--status", files.write("status.txt", "Datacenter: dc1\n" + 3 * "UN  10.0.0.1  1 KiB\n"),
+                                *(["--workload", workload] if rows else []), "--json").stdout)
+        assert said["tables"][0]["storage_bytes"]["current"] == stored and any(n.endswith(words) for n in said["notes"]), said["notes"]
 
 
 def test_each_node_counts_by_its_own_uptime(files):

@@ -412,11 +412,18 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
             return -1;
     }
     if (replicas && sum.bytes > 0) {
-        w->cassandra_bytes = sum.bytes * x->scale / replicas;
+        /* nodetool's bytes have no metadata of rows; in storage each row has 100 bytes of it, in both size models. */
+        const struct size_sum stored = {.bytes = (uint64_t)(sum.bytes * x->scale / replicas + 0.5),
+                                        .rows = w->partitions * (t->n_clustering ? w->rows_per_partition : 1)};
+        w->cassandra_bytes = (double)size_storage_bytes(SIZE_CURRENT, &stored);
+        char metadata[128] = "without the metadata of rows (100 bytes each): no input gives their number";
+        if (stored.rows)
+            snprintf(metadata, sizeof(metadata), "and 100 bytes of metadata for each of %llu rows",
+                     (unsigned long long)stored.rows);
         if (workload_note(x->w, x->e,
                           "%s.%s: its storage is %.3g GiB: the live bytes of the nodes by their compression ratios, "
-                          "times %.3g for the nodes that were not captured, by %u replicas",
-                          n->keyspace, n->name, w->cassandra_bytes / 0x1p30, x->scale, replicas))
+                          "times %.3g for the nodes that were not captured, by %u replicas, %s",
+                          n->keyspace, n->name, w->cassandra_bytes / 0x1p30, x->scale, replicas, metadata))
             return -1;
     }
     /* A sampled row and the number of rows have to come to the partition that Cassandra has. */
