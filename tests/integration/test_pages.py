@@ -6,6 +6,7 @@ import subprocess
 from datetime import datetime, timezone
 
 import pytest
+from cassandra import InvalidRequest
 from cassandra.auth import PlainTextAuthProvider
 
 from cqlsh_shell import Shell
@@ -176,6 +177,12 @@ def test_a_command_prints_what_its_page_shows(ports, folder_of_examples, page, c
     assert aged(done.stdout + done.stderr) == aged(shown)
 
 
+def repeatable(report):
+    """The lines of a report on a capture, without times and without the number of requests on system tables, which depends on the driver."""
+    lines = [" ".join(line.split()) for line in report.splitlines() if not re.match(r"begun |\d+\.\d+ s, ", line) and not line.endswith("  on system tables")]
+    return [re.sub(r"^[\d ]+ (?=\d+\.)", "", line) if line.endswith(" all") else line for line in lines]
+
+
 def test_the_pages_on_captures_can_be_followed(tmp_path, folder_of_examples):
     """Records a server's requests, reads, prices and replays the recording, with the commands of the two pages."""
     server, other = (Server(tmp_path / name, "--control", "on", "--ddl-delay", "none", "--compatibility", "strict") for name in ("one", "two"))
@@ -194,29 +201,35 @@ def test_the_pages_on_captures_can_be_followed(tmp_path, folder_of_examples):
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         return done.stdout
 
-    begin, stop, show, cut = [command for command, _ in commands_of("docs/tally/capture.md")]
+    (begin, _), (stop, _), (show, contents), (cut, _) = commands_of("docs/tally/capture.md")
     assert "running incident" in works(begin)
     with server.cluster(schema_metadata_enabled=False) as cluster:
         session = cluster.connect()
         create_keyspace(session, "shop")
         create_table(session, "shop", "orders", "customer int, day int, id int, total int, note text, name text static, PRIMARY KEY ((customer), day, id)")
+        session.execute("UPDATE system_control.clock SET state = 'frozen' WHERE name = 'server'")
         insert = session.prepare("INSERT INTO shop.orders (customer, day, id, total, note) VALUES (?, ?, ?, ?, ?)")
+        select = session.prepare("SELECT * FROM shop.orders WHERE customer = ?")
+        for i in range(200):
+            session.execute(insert, (i % 10, 1, i, 5, "x" * 14 * i))
+        session.execute("UPDATE system_control.clock SET advance_ms = 1000 WHERE name = 'server'")
         for i in range(20):
-            session.execute(insert, (i, 1, i, 5, "x" * 50 * i))
+            session.execute(select, (i % 10,))
+        session.execute("UPDATE shop.orders SET total = 6 WHERE customer = 1 AND day = 1 AND id = 1 IF total = 5")
+        with pytest.raises(InvalidRequest):
+            session.execute("SELECT sum(total) FROM shop.orders WHERE customer = 1")
     assert "ended incident" in works(stop)
     recording = (server.folder / "data" / "captures" / "incident.tcap").read_bytes()
     (folder_of_examples / "incident.tcap").write_bytes(recording)
     (folder_of_examples / "cut.tcap").write_bytes(recording[:-100])
-    insert_again = "20        0          0         0.0           22       0  INSERT INTO shop.orders(customer, day, id, total, note) VALUES(?)"
-    assert insert_again in works(show), works(show)
     assert run(cut).returncode == 1
-    for command, _ in commands_of("docs/tally/replay.md"):
+    for command, shown in [(show, contents), *commands_of("docs/tally/replay.md")]:
         done = run(command)
-        assert re.search(r"^ +20 .* INSERT INTO shop.orders", done.stdout, re.M), (command, done.stderr)
+        assert repeatable(done.stdout) == repeatable(shown), (command, done.stderr)
         differ = int(re.search(r"(\d+)  all$", done.stdout, re.M)[1])
-        assert done.returncode == (1 if differ else 0), (command, done.stdout)
+        assert done.returncode == (1 if differ and command != show else 0), (command, done.stdout)
     with other.cluster(schema_metadata_enabled=False) as cluster:
-        assert len(list(cluster.connect().execute("SELECT id FROM shop.orders"))) == 20
+        assert len(list(cluster.connect().execute("SELECT id FROM shop.orders"))) == 200
     for s in (server, other):
         s.stop()
 
