@@ -52,7 +52,7 @@ void npi_audit_put(struct np_audit *a, const struct buf *line) {
     if (full && a->when_full == NP_AUDIT_WAIT) atomic_store(&a->full, true);
     if (buf_failed(line)) lose(a, 1, strerror(ENOMEM));
     else if ((full && a->when_full == NP_AUDIT_DROP) || !buf_reserve(&a->queue, line->n))
-        lose(a, 1, "it takes no lines, and the queue is full");
+        lose(a, 1, "it accepts no lines, and the queue is full");
     else buf_put_slice(&a->queue, buf_slice(line));
     a->queue.failed = a->queue.over = false;
     if (idle) pthread_cond_signal(&a->more);
@@ -112,7 +112,7 @@ static void write_lines(struct np_audit *a, struct slice lines) {
         bool mends = a->torn && !inside;
         ssize_t n = write_some(a, mends ? slice_str("\n") : lines);
         if (n < 0) why = strerror(errno);
-        else if (n == 0 && out_of_time(a)) why = "it takes no lines, and the server stops";
+        else if (n == 0 && out_of_time(a)) why = "it accepts no lines, and the server stops";
         else if (mends) a->torn = n == 0;
         else if (n > 0) {
             a->torn = inside = lines.p[n - 1] != '\n';

@@ -283,7 +283,7 @@ static void bad_segment(struct np_conn *c, const char *why) {
 /* Takes one segment's part of an envelope that is larger than a segment. The last part ends with the
  * envelope, also when its body is skipped. */
 static void take_part(struct np_conn *c, struct slice in) {
-    static const char rest_is_bad[] = "Bytes behind the envelope of a segment that is not self-contained";
+    static const char rest_is_bad[] = "A segment that is not self-contained has bytes after its envelope";
     if (c->in.skip) {
         if (pass_over(c, in.n) < in.n) bad_segment(c, rest_is_bad);
         return;

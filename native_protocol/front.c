@@ -171,7 +171,7 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
         room = all / 2 > STORE_FILES ? all - STORE_FILES : all / 2;
     }
     if (o->connections > room)
-        log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's",
+        log_warn("at most %u connections instead of %u: the limit of open files leaves no more after the store's files",
                  room, o->connections);
     if (!o->connections || o->connections > room) o->connections = room;
     /* a single address may not take all connections */

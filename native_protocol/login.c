@@ -294,7 +294,7 @@ void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice to
     struct np_logins *p = c->loop->logins;
     struct err e = {0};
     if (c->login.pending)
-        err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, the one before it is not answered yet");
+        err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, the previous one is not answered yet");
     else if (!token.p) err_set(&e, ERR_BAD_CREDENTIALS, "AUTH_RESPONSE carries no token");
     else if (c->login.challenged) return login_sigv4(p, c, env, token);
     else if (p->o.keys && sigv4_is_hello(token)) return challenge(c, env);

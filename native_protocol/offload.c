@@ -150,7 +150,7 @@ static void set_end_error(struct np_call *call, enum np_work_end why) {
     case NP_WORK_STOPPING:
         if (ddl)
             err_set(&call->err, ERR_SERVER,
-                    "The server is stopping; a change of the schema that has begun goes on when it starts again");
+                    "The server is stopping; a schema change that has begun continues when it starts again");
         else err_set(&call->err, ERR_OVERLOADED, "The server is stopping");
         return;
     case NP_WORK_DONE: return;

@@ -72,8 +72,8 @@ static const char *step_text(struct np_call *call, uint32_t i) {
                             class_name((enum cql_work_class)number));
     case NP_TRACE_WORKER: return arena_printf(a, "A worker begins; %lld microseconds were waited in the queue", number);
     case NP_TRACE_PART:
-        return arena_printf(a, "Part %lld is done, %llu rows were read; others take their turn", number,
-                            (unsigned long long)call->trace.steps[i].rows_read);
+        return arena_printf(a, "Part %lld is done, %llu rows were read; other requests run before the next part",
+                            number, (unsigned long long)call->trace.steps[i].rows_read);
     case NP_TRACE_PLANNED:
         return arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions %s, returned %llu",
                             (unsigned long long)c->rows_read, (unsigned long long)c->bytes_read,

@@ -101,7 +101,7 @@ static void put_membership_metrics(struct membership *m, struct buf *out) {
     buf_printf(out, "tally_servers_live %u\n", l->n);
     membership_unref(l);
     put_header(out, "tally_server_lease_age_seconds", "gauge",
-               "Time since this server's record in the store was renewed; the others take it for dead after 6 seconds");
+               "Time since this server's record in the store was renewed; the others consider it dead after 6 seconds");
     buf_printf(out, "tally_server_lease_age_seconds %.6f\n", (double)membership_age_us(m) / 1000000);
     put_header(out, "tally_server_leads", "gauge", "1 while this server carries asynchronous DDL to its end");
     buf_printf(out, "tally_server_leads %d\n", membership_leads(m));
@@ -112,7 +112,7 @@ static bool is_ready(struct admin *a, char *why, size_t size) {
     if (!eng_ready(a->eng, why, size)) return false;
     int64_t age_us = a->membership ? membership_age_us(a->membership) : 0;
     if (age_us < MEMBERSHIP_EXPIRE_US) return true;
-    snprintf(why, size, "the record by which other servers know this one was not renewed for %lld s",
+    snprintf(why, size, "this server's record in the store was not renewed for %lld s",
              (long long)(age_us / 1000000));
     return false;
 }

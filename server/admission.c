@@ -303,7 +303,7 @@ static void save(void *arg) {
     struct admission *a = arg;
     pthread_mutex_lock(&a->lock);
     if (limiter_save(a->limiter, note, a->ledger))
-        log_warn("no memory to keep what the limiter knows; it is tried again in a second");
+        log_warn("no memory to save the limiter's state; the next attempt is in a second");
     pthread_mutex_unlock(&a->lock);
 }
 

@@ -247,7 +247,7 @@ void config_print_help(enum usage_format format, bool all) {
     uint32_t n = 0, n_others = ARRAY_LEN(others);
     const struct usage_program program = {
         .name = "tallyd",
-        .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs",
+        .what = "a server that speaks CQL, behaves like Amazon Keyspaces and reports what every statement costs",
         .version = TALLY_VERSION,
         .section = "8",
         .notes = "Each flag is also a variable of the environment, TALLY_<FLAG>, and a key of the YAML file that "

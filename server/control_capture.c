@@ -88,7 +88,7 @@ static int write_capture(const struct virtual_context *ctx, const struct schema_
     struct capture_status now;
     for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
         if (!value_is_unset(virtual_given(change, table, read_only[i])))
-            return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set",
+            return err_invalid(ctx->err, "Column %s of system_control.capture is read-only",
                                read_only[i]);
     switch (change->kind) {
     case VIRTUAL_INSERT: return begin(c, table, change, s, ctx->err);

@@ -199,7 +199,7 @@ static int recover_record(void *arg, struct slice name, struct slice value, stru
     uint64_t object;
     if (fleet_number(name, FLEET_TABLE_KEY - 9, 8, &object)) return 0;
     int rc = ledger_share_recover(f->o.ledger, value);
-    if (rc > 0) log_warn("a record of this server's share in the store is damaged, and is written anew");
+    if (rc > 0) log_warn("a record of this server's share in the store is damaged, and is written again");
     if (rc < 0) return err_nomem(e);
     if (object == SHARE_DROPPED) return 0;
     if (array_room(&f->objects, f->n_objects, &f->objects_cap, sizeof(*f->objects))) return err_nomem(e);

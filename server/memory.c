@@ -78,7 +78,7 @@ int memory_plan(const struct memory_settings *w, struct memory_plan *plan, struc
     size_t available = least(machine, least(address_space(), group));
     size_t need = least_memory(w), usual = least(available / SHARE, MOST * MB);
     if (w->memory && w->memory < need)
-        return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to",
+        return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: the sum of the minimums of its parts",
                        (need + MB - 1) / MB, w->memory / MB);
     plan->memory = w->memory ? w->memory : usual > need ? usual : need;
     divide(w, plan);

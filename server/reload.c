@@ -51,7 +51,7 @@ static void apply_option(struct reload *r, int o, const struct config *next, con
     const char *flag = config_flag((enum config_option)o), *value = next->values[o];
     struct err e = {0};
     if (!strcmp(before->values[o], value)) return;
-    if (!live[o]) log_warn("--%s is '%s' now: that takes a restart", flag, value);
+    if (!live[o]) log_warn("--%s is '%s' now, which needs a restart", flag, value);
     else if (live[o](r->in, s, &e)) log_error("%s", e.text);
     else log_info("--%s is '%s' now", flag, value);
 }

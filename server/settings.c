@@ -137,9 +137,9 @@ static int read_tls(struct settings *s, const struct config *c, struct err *e) {
         return err_set(e, ERR_CONFIG, "--%s needs TLS: --tls-cert and --tls-key",
                        s->tls_only ? "tls-only" : "tls-client-cert");
     if (client && !*ca)
-        return err_set(e, ERR_CONFIG, "--tls-client-cert %s needs --tls-client-ca: whom to trust",
+        return err_set(e, ERR_CONFIG, "--tls-client-cert %s needs --tls-client-ca, the authorities to trust",
                        c->values[CONFIG_TLS_CLIENT_CERT]);
-    if (!client && *ca) return err_set(e, ERR_CONFIG, "--tls-client-ca is of no use with --tls-client-cert none");
+    if (!client && *ca) return err_set(e, ERR_CONFIG, "--tls-client-ca has no effect with --tls-client-cert none");
     if (!s->has_tls || !s->api_port) s->api_tls_port = 0;
     return 0;
 }
@@ -199,7 +199,7 @@ static int read_by_mode(struct settings *s, const struct config *c, struct err *
             e, ERR_CONFIG,
             "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
     s->credentials = c->values[CONFIG_CREDENTIALS];
-    if (!s->auth && *s->credentials) return err_set(e, ERR_CONFIG, "--credentials is of no use with --auth none");
+    if (!s->auth && *s->credentials) return err_set(e, ERR_CONFIG, "--credentials has no effect with --auth none");
     if (s->auth == AUTH_SIGV4 && !*s->credentials)
         return err_set(e, ERR_CONFIG, "--auth sigv4 needs --credentials: a file with access keys");
     if (s->auth && keyspaces && !*s->credentials)
@@ -280,8 +280,8 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     read_node(s, c);
     if (s->store == STORE_RADOS && !*c->values[CONFIG_BROADCAST_ADDRESS] && strcmp(s->broadcast, s->listen) != 0)
         return err_set(e, ERR_CONFIG,
-                       "--store rados with --listen %s needs --broadcast-address: the address of this server that the "
-                       "others tell clients, another one for each server",
+                       "--store rados with --listen %s needs --broadcast-address: the address of this server that "
+                       "the other servers report to clients, a different one for each server",
                        s->listen);
     const struct {
         enum config_option option;

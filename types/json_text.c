@@ -151,7 +151,7 @@ static int read_number(struct json *j) {
     skip_space(j);
     bool apart = j->depth || at_end(j) || j->at > end;
     j->at = end;
-    return apart ? 0 : refuse(j, "expected a space behind the number");
+    return apart ? 0 : refuse(j, "expected a space after the number");
 }
 
 /* ---- values ---- */

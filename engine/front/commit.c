@@ -48,7 +48,7 @@ static bool sync_once(struct eng *eng) {
     engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
     engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
-    if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
+    if (failed) log_error("%s: no write is acknowledged until the store has written everything to disk again", e.text);
     engi_count(eng, ENG_STAT_SYNCS);
     publish(eng, seq, failed);
     return true;
@@ -257,7 +257,7 @@ void eng_wake_sync(struct eng *eng) {
 int engi_commit_check(const struct eng *eng, struct err *e) {
     return eng_failed(eng)
                ? err_set(e, ERR_SERVER,
-                         "the log could not be synced; no write is acknowledged until the rows are on disk anew")
+                         "the log could not be synced; no write is acknowledged until the rows are on disk again")
                : 0;
 }
 

@@ -18,7 +18,7 @@ void engi_write_clock_start(struct engi_write_clock *c, int64_t ceiling, int64_t
     atomic_store(&c->last_tick, ceiling * 10);
     if (ceiling - now_us > ENGI_CLOCK_STEP)
         log_warn(
-            "the clock is %lld s behind the newest write timestamp that was given out; timestamps go on from there",
+            "the clock is %lld s behind the newest write timestamp that was given out; timestamps continue from there",
             (long long)((ceiling - now_us) / 1000000));
 }
 

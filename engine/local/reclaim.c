@@ -100,7 +100,7 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
     int rc = kv_write(p->own->kv, b, false, e);
     kv_batch_free(b);
     if (rc == KV_BUSY)
-        return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
+        return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming continues later");
     if (rc) return rc;
     engi_count(p->own->eng, ENG_STAT_RECLAIMED);
     if (!value) p->own->removed++;

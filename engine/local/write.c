@@ -443,7 +443,7 @@ static bool puts_off(struct batch *b) {
 }
 
 _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG_MET < (int)KV_CHANGED,
-               "the store's answers and the engine's are told apart");
+               "the store's answers and the engine's are distinct");
 
 /* Writes one round while it holds the commit's lock. *n: the number of writes done. Returns 0, -1,
  * KV_BUSY or ENG_MET. The commit holds neither commit lock nor guard while it waits for room in the

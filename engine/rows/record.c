@@ -17,7 +17,7 @@ int engi_check_record(struct slice key, struct slice value, struct arena *a, str
         eng_row_init(&row, key.p[n] == ENGI_ROW ? ENG_ROW : ENG_STATIC, engi_rest(key, n));
         return eng_row_decode(value, a, &row, e);
     case ENGI_PAST: return 0;
-    default: return err_set(e, ERR_SERVER, "its key is of no kind");
+    default: return err_set(e, ERR_SERVER, "its key has an unknown kind");
     }
 }
 

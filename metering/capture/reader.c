@@ -51,7 +51,7 @@ enum capture_got capture_reader_next(struct capture_reader *r, struct capture_re
                 r->path, (unsigned long long)r->at);
         return CAPTURE_GOT_DAMAGE;
     }
-    ssize_t n = r->ended ? err_set(&why, ERR_CONFIG, "offset %llu: there are bytes behind the last record",
+    ssize_t n = r->ended ? err_set(&why, ERR_CONFIG, "offset %llu: there are bytes after the last record",
                                    (unsigned long long)r->at)
                          : capture_get_record(r->file, r->at, &r->header, out, &why);
     if (n < 0) {

@@ -159,7 +159,7 @@ static bool take(struct capture_recorder *r, bool *rotates) {
         finish(r, reason);
         last = true;
     } else if (*rotates) {
-        put(r, &(struct capture_record){.kind = CAPTURE_END, .reason = slice_str("it goes on in the next file")});
+        put(r, &(struct capture_record){.kind = CAPTURE_END, .reason = slice_str("it continues in the next file")});
     }
     struct buf empty = r->writing;
     r->writing = r->pending;

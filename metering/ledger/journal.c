@@ -202,7 +202,7 @@ static int load(struct journal *j, size_t size, struct stats *b, uint32_t *lates
     if (got != (ssize_t)size) return cannot(e, "read", j->path);
     if (sound < 0) return err_nomem(e);
     if ((size_t)sound < size) {
-        log_warn("the ledger %s is torn or damaged at byte %lld of %zu: what stands behind it is cut off", j->path,
+        log_warn("the ledger %s is torn or damaged at byte %lld of %zu: the bytes after it are cut off", j->path,
                  (long long)sound, size);
         if (ftruncate(j->fd, sound)) return cannot(e, "cut", j->path);
     }

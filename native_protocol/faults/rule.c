@@ -39,7 +39,7 @@ int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *byt
     enum fault_type type = columns[c].type;
     void *to = (char *)r + columns[c].at;
     if (type == FAULT_IS_COUNTER)
-        return err_invalid(e, "Column %s of system_control.faults tells what is; it may not be set", columns[c].name);
+        return err_invalid(e, "Column %s of system_control.faults is read-only", columns[c].name);
     r->has[c] = n > 0;
     if (type == FAULT_IS_TEXT) {
         struct slice s = n > 0 ? slice_of(bytes, (size_t)n) : slice_str("");
@@ -156,11 +156,12 @@ static int check_columns(const struct fault_rule *r, struct err *e) {
     if (*r->table_name && !*r->keyspace_name)
         return err_invalid(e, "A fault that names a table names its keyspace, too");
     if (!strcasecmp(r->keyspace_name, "system_control"))
-        return err_invalid(e, "No fault hits statements on system_control, which takes it away again");
+        return err_invalid(e, "A fault cannot hit statements on system_control, because they remove faults");
     if (nth + every + probable > 1)
         return err_invalid(
             e,
-            "A fault hits the nth request, every so many, or some with a probability: one of nth, every, probability");
+            "A fault hits the nth request, every nth request, or each with a probability: give one of nth, every and "
+            "probability");
     if ((nth && r->nth < 1) || (every && r->every < 1) || (r->has[FAULT_COLUMN_times] && r->times < 1))
         return err_invalid(e, "nth, every and times of a fault are at least 1");
     if (probable && !(r->probability >= 0 && r->probability <= 1))

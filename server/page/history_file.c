@@ -198,7 +198,7 @@ void history_file_open(struct history *h) {
         for (uint32_t i = 0; i < HISTORY_TABLES; i++) read_table(h, i);
         return;
     }
-    if (st.st_size) log_warn("%s is damaged or of another version; the page's history begins anew", h->o.path);
+    if (st.st_size) log_warn("%s is damaged or of another version; the page's history restarts", h->o.path);
     if (ftruncate(h->fd, 0)) log_warn("%s: %s", h->o.path, strerror(errno));
     write_at(h, &head, sizeof(head), 0);
 }

@@ -290,12 +290,12 @@ static const struct {
      "Spread the load over more partitions, or send it in smaller batches.",
      "https://learn.microsoft.com/en-us/azure/storage/tables/scalability-targets"},
     {"append_only", "Append-only pattern: each write goes to a partition key above all before it.",
-     "Writes that follow an order go to one place. Put a column in front of the key, or replace it by one, whose "
-     "values have no order.",
+     "Writes in the order of a key go to one place. Begin the key with a column whose values have no order, or use "
+     "such a column as the key.",
      STORAGE_PATTERNS},
     {"prepend_only", "Prepend-only pattern: each write goes to a partition key below all before it.",
-     "Writes that follow an order go to one place. Put a column in front of the key, or replace it by one, whose "
-     "values have no order.",
+     "Writes in the order of a key go to one place. Begin the key with a column whose values have no order, or use "
+     "such a column as the key.",
      STORAGE_PATTERNS},
     {"scan", "Scans: most rows that are read are read by scans of the table or of ranges of partitions.",
      "Give the whole partition key with = or IN, or keep a table whose partition key is what the application asks by.",

@@ -91,7 +91,7 @@ void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status d
     struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
     f->id = x->id;
     snprintf(f->words, sizeof f->words, "%s", words);
-    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(during), x->kind->word,
+    log_info("catalog: %s of %s %s has failed, as configured: %s", schema_status_verb(during), x->kind->word,
              x->name, words);
 }
 
@@ -159,7 +159,7 @@ static void move_on(struct ddl *d, struct entry *x) {
     o->overtaken = false;
     if (notices_reserve(o, 1, &e) || history_save(o, x, before.status, &e)) {
         if (!o->overtaken) /* else the records are read again first, and say whether it has ended */
-            log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s",
+            log_error("catalog: the end of %s of %s %s is not recorded, so clients are not notified yet: %s",
                       schema_status_verb(before.status), x->kind->word, x->name, e.text);
         err_clear(&e);
         entry_finish_undo(d, x, &before);

@@ -98,7 +98,7 @@ int form_check(const struct object_kind *kind, const struct object_place *at, st
     rc = buf_failed(&again) ? err_nomem(e)
          : slice_eq(buf_slice(&again), form) || (kind->is_respelled && kind->is_respelled(definition))
              ? 0
-             : err_set(e, ERR_SERVER, "the record of %s %s.%s does not come back as it was written", kind->word,
+             : err_set(e, ERR_SERVER, "the record of %s %s.%s does not read back as it was written", kind->word,
                        at->keyspace, at->name);
 out:
     buf_fini(&again);

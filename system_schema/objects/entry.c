@@ -409,7 +409,7 @@ static int check_entries(struct objects *o, const struct object_kind *kind, stru
 static int load_counter(void *arg, struct slice key, struct slice value, struct err *e) {
     (void)key, (void)e;
     if (value.n == 4) *(uint32_t *)arg = load_u32(value.p);
-    else log_error("catalog: the record of the next id is damaged: ids go on behind the greatest in use");
+    else log_error("catalog: the record of the next id is damaged: ids continue after the greatest in use");
     return 0;
 }
 

@@ -196,7 +196,7 @@ static void begin(struct recovery *r, struct entry *x, bool fresh) {
         x->history = id;
         save_or_say(r, h);
     }
-    if (e.set) log_warn("the history of %s is not begun yet: %s", x->name, e.text);
+    if (e.set) log_warn("the history of %s has not begun yet: %s", x->name, e.text);
     pthread_cond_broadcast(&r->work);
 }
 
@@ -220,7 +220,7 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
         uint8_t key[KEY_MAX];
         struct err e = {0};
         if (eng_meta_delete(o->eng, record_name("restore/", x->id, key), &e))
-            log_warn("the plan of a restore stays: %s", e.text);
+            log_warn("the plan of a restore remains: %s", e.text);
     }
     if (entry_is_gone(x) && h && !h->begun) {
         give_up(r, x);
@@ -238,7 +238,7 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
     else if (w.wanted && h->begun && !slice_eq(h->versions[h->n_versions - 1].form, x->form)) {
         struct err e = {0};
         if (add_version(h, recovery_moment(r, h), x->form, &e))
-            log_error("the history of %s does not know its new definition: %s", x->name, e.text);
+            log_error("the history of %s does not have its new definition: %s", x->name, e.text);
         else save_or_say(r, h);
     }
     if (w.wanted && (h = of_table(r, x->id))) eng_table_set(o->eng, h->id, w.gc_grace);

@@ -72,7 +72,7 @@ static int begin_one(struct recovery *r) {
         return 1;
     }
     if (!rc) rc = recovery_begun(r, h, x, &e);
-    if (rc) say(h, "the history is not begun yet", &e);
+    if (rc) say(h, "the history has not begun yet", &e);
     return rc ? -1 : 1;
 }
 

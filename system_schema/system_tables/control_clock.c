@@ -42,7 +42,7 @@ static int read_order(const struct schema_table *t, const struct virtual_change 
     if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name)))
         return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
     if (!value_is_unset(virtual_given(change, t, "ahead_ms")))
-        return err_invalid(e, "Column ahead_ms of system_control.clock tells what is; it may not be set");
+        return err_invalid(e, "Column ahead_ms of system_control.clock is read-only");
     if (take_ms(virtual_given(change, t, "now"), "now", &o->has_now, &o->now_us, e) ||
         take_ms(virtual_given(change, t, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
         return -1;

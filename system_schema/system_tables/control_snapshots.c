@@ -32,7 +32,7 @@ WRITES(control_snapshots) {
     char text[NAME_ROOM], keyspace[NAME_ROOM];
     if (!s) return err_invalid(ctx->err, "This server saves no states");
     if (!value_is_unset(virtual_given(change, table, "saved_at")))
-        return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
+        return err_invalid(ctx->err, "Column saved_at of system_control.snapshots is read-only");
     if (take_text(name, text, ctx->err)) return -1;
     bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
     if (change->kind == VIRTUAL_DELETE) return s->remove(s->arg, text, ctx->err);

@@ -39,7 +39,7 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
     bool sound = value.n > 0 && value.n <= 2 && value.p[0] < ARRAY_LEN(partitioners) &&
                  value.p[value.n - 1] < ARRAY_LEN(partitioners);
     if (!sound) {
-        log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
+        log_error("catalog: the record of the partitioner is damaged: %s is reported", partitioners[0]);
         return 0;
     }
     memcpy(r->bytes, value.p, value.n);
@@ -107,7 +107,7 @@ static void step(void *arg, int64_t now_us) {
         if (!ended) p->ddl->guest.due_us = now_us + retry_us;
         return;
     }
-    if (*p->failure) log_info("catalog: the switch of the partitioner has failed, as it was told to: %s", p->failure);
+    if (*p->failure) log_info("catalog: the switch of the partitioner has failed, as configured: %s", p->failure);
     atomic_store(&p->now, to);
     atomic_store(&p->next, to);
 }

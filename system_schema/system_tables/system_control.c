@@ -32,7 +32,7 @@ static const char *text_of(const struct input *in, const char *column, bool *fai
 
 static int refuse_column(const struct input *in, const char *column) {
     if (value_is_unset(virtual_given(in->change, in->table, column))) return 0;
-    return err_invalid(in->ctx->err, "Column %s of %s.%s tells what is; it may not be set", column,
+    return err_invalid(in->ctx->err, "Column %s of %s.%s is read-only", column,
                        in->table->keyspace->name, in->table->name);
 }
 

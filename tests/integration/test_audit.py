@@ -207,7 +207,7 @@ def test_a_file_that_takes_no_bytes_stops_no_event_loop(new_server, tmp_path, fu
     drain.join()
     assert len(lines) == requests - lost and (lost > 0) == (full == "drop")
     assert all(json.loads(line)["code"] == "0x2200" for line in lines)
-    assert ("it takes no lines, and the queue is full" in s.log.read_text()) == (full == "drop")
+    assert ("it accepts no lines, and the queue is full" in s.log.read_text()) == (full == "drop")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not run: no /dev/full on this machine")

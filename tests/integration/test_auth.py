@@ -427,7 +427,7 @@ def test_credentials_of_keyspaces_mode(tmp_path):
 @pytest.mark.parametrize("flags, words", [
     (["--auth", "password"], "--credentials"),
     (["--auth", "sigv4", "--mode", "cassandra"], "needs --credentials"),
-    (["--credentials", "/nowhere"], "is of no use"),
+    (["--credentials", "/nowhere"], "has no effect"),
     (["--auth", "password", "--credentials", "/nowhere"], "cannot read /nowhere"),
 ])
 def test_settings_that_make_no_sense_are_refused(tmp_path, flags, words):

@@ -84,7 +84,7 @@ def test_rules_that_were_set_survive_kill9(controlled):
         server.kill9()
         server.start()
         session = server.cluster(schema_metadata_enabled=False).connect()
-    with pytest.raises(InvalidRequest, match="Column configured of system_control.ddl tells what is"):
+    with pytest.raises(InvalidRequest, match="Column configured of system_control.ddl is read-only"):
         session.execute("UPDATE system_control.ddl SET configured = true WHERE statement = '*' AND keyspace_name = '*' AND name = '*'")
     drop_rule(session)
     now["*", "*", "*"] = ("1", None)  # the configuration's again
@@ -208,7 +208,7 @@ REFUSED = [
     ("UPDATE system_control.objects SET held = true WHERE keyspace_name = 'none' AND kind = 'table' AND name = 't'", "There is no table t in keyspace none"),
     ("UPDATE system_control.objects SET held = true WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", "Nothing is under way on table t: it is ACTIVE"),
     ("UPDATE system_control.objects SET status = 'CREATING' WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", "all others come with their statements"),
-    ("UPDATE system_control.objects SET due = 5 WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", "Column due of system_control.objects tells what is"),
+    ("UPDATE system_control.objects SET due = 5 WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", "Column due of system_control.objects is read-only"),
     ("DELETE FROM system_control.objects WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", "Row deletion is not supported by table system_control.objects"),
     ("BEGIN BATCH INSERT INTO system_control.ddl (statement, keyspace_name, name, delay) VALUES ('*', 'k', '*', 'none') APPLY BATCH", "Cannot include a virtual table statement in a logged batch"),
     ("BEGIN UNLOGGED BATCH INSERT INTO system_control.ddl (statement, keyspace_name, name, delay) VALUES ('*', 'k', '*', 'none') INSERT INTO k.t (p) VALUES (1) APPLY BATCH",

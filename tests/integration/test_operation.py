@@ -181,7 +181,7 @@ def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path
         assert "slow: " not in s.log.read_text()
         file.write_text("slow-statement: 1\nrack: two\nlog-format: logfmt\n")
         s.process.send_signal(signal.SIGHUP)
-        eventually(lambda: "--rack is 'two' now: that takes a restart" in s.log.read_text())
+        eventually(lambda: "--rack is 'two' now, which needs a restart" in s.log.read_text())
         assert "--slow-statement is '1' now" in s.log.read_text()
 
         def told():

@@ -403,7 +403,7 @@ def test_a_region_is_added_to_tables_with_client_side_timestamps(timed):
 def test_no_region_is_taken_out_of_a_keyspace(timed):
     _, session, _ = timed
     session.execute(f"CREATE KEYSPACE three WITH replication = {several('us-east-1', 'eu-west-1', 'ap-east-1')}")
-    words = "The Region %s cannot be removed from the keyspace. Create a keyspace without it, and its tables anew."
+    words = "The Region %s cannot be removed from the keyspace. Create a keyspace without it, and create its tables there."
     alter = "ALTER KEYSPACE three WITH replication = "
     refused(session, alter + several("us-east-1", "ap-east-1"), words % "eu-west-1")
     refused(session, alter + "{'class': 'SingleRegionStrategy'}", words % "ap-east-1")

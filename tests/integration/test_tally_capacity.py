@@ -311,7 +311,7 @@ statements:
     assert said.returncode == 2
     lines = [line.split(": ", 1) for line in json.loads(said.stdout)["error"].split("\n")]
     assert [place.rsplit(":", 1)[1] for place, _ in lines] == ["4"] * 5 + ["6"]
-    asked = ["rows_per_partition of orders", "partitions of orders", "how long is note", "elements 3, of id", "of limit",
+    asked = ["rows_per_partition of orders", "partitions of orders", "how long is note", "elements 3, for id", "as limit",
              "Undefined column name nothing"]
     assert all(wanted in words for (_, words), wanted in zip(lines, asked))
 
@@ -827,7 +827,7 @@ ONE = "statements:\n  - {cql: 'SELECT * FROM shop.orders WHERE customer = ?', ra
     ("statements:\n  - {cql: x, rate: {8: 1, 7: 1}}\n", "w.yaml:2: times go up"),
     ("statements:\n  - {cql: SELECT * FROM shop.nowhere, rate: 1}\n", "w.yaml:2: unconfigured table shop.nowhere"),
     (ONE + "}\n", "w.yaml:2: how many rows has a partition of the table? Say rows_per_partition of orders"),
-    (TABLES + "statements:\n  - {cql: 'SELECT * FROM shop.orders WHERE customer = ? LIMIT ?', rate: 1}\n", "there is a marker whose value nothing tells"),
+    (TABLES + "statements:\n  - {cql: 'SELECT * FROM shop.orders WHERE customer = ? LIMIT ?', rate: 1}\n", "the value of a marker is not known"),
     ("tables: {shop.orders: {partitions: 7, rows_per_partition: 2}}\n" + ONE + "}\n", "w.yaml:3: how long is name (text)? Say so under values (name: size 20..400)"),
     ("tables: {shop.orders: {values: {note: length 7}}}\n", "w.yaml:1: note: 'length 7' is none of size A..B"),
     ("tables: {shop.orders: {values: {note: size 7..3}}}\n", "w.yaml:1: note: 7..3 is no range from 0 upward"),
@@ -843,7 +843,7 @@ def test_a_workload_that_is_wrong_is_named(files, workload, words):
     ("r.csv", "customer,dya\n1,2\n", "r.csv:1: shop.orders has no column 'dya'"), ("r.csv", "customer,day,id\n1,2,3\n1,2\n", "r.csv:3: the row has 2 fields, the first line names 3 columns"),
     ("r.csv", "customer,day,id\n1,2,three\n", "r.csv:2: "), ("r.csv", "day,id\n1,2\n", "r.csv:2: the row has no customer, which is of the partition key"),
     ("r.csv", 'customer,day,id,note\n1,2,3,"open\n', "r.csv:2: a quoted field has no end"), ("r.csv", "customer,customer\n1,1\n", "r.csv:1: the column customer is there twice"),
-    ("r.csv", "customer,day,id\n", "r.csv:1: there are no rows"), ("r.csv", 'customer,day,id\n1,2,"3"x\n', "r.csv:2: something stands behind a quoted field"),
+    ("r.csv", "customer,day,id\n", "r.csv:1: there are no rows"), ("r.csv", 'customer,day,id\n1,2,"3"x\n', "r.csv:2: there is text after a quoted field"),
     ("r.json", '{"customer": 1, "day": 2}\n{"customer": 1, "day" 2}\n', "r.json:2: the row is not JSON: expected a colon at line 1, column 23 of the row"), ("r.json", "[1]", "r.json:1: a row is an object"),
     ("r.json", '[{"customer": 1, "day": 1, "id": 1}', "r.json:1: the array has no end"), ("r.json", '{"customer": 1, "what": 2}', "r.json:1: shop.orders has no column 'what'"),
     ("r.json", '\n{"customer": 1, "day": "x", "id": 1}', "r.json:2: "), ("r.json", '{"customer": 1, "day": {"a": 1}}', "r.json:1: day: Expected an int value, but got an object: {\"a\": 1}"),
@@ -893,8 +893,8 @@ def test_unknown_regions_and_stale_prices_are_named(files):
     run = tally("capacity", *flags, "--region", "us-east-1,atlantis-1")
     assert run.returncode == 2 and "--region: prices.csv has no prices of the Region 'atlantis-1'" in run.stderr
     said = tally("capacity", *flags, "--prices", old)
-    assert said.returncode == 0 and re.search(r"old\.csv:2: the prices are of 2019-04-01, \d+ days old", said.stdout)
+    assert said.returncode == 0 and re.search(r"old\.csv:2: the prices are from 2019-04-01, \d+ days old", said.stdout)
     run = tally("capacity", *flags, "--prices", old, "--price-age", 365)
-    assert run.returncode == 2 and re.search(r"old\.csv:2: the prices are of 2019-04-01, \d+ days old, and --price-age allows 365", run.stderr)
+    assert run.returncode == 2 and re.search(r"old\.csv:2: the prices are from 2019-04-01, \d+ days old, and --price-age allows 365", run.stderr)
     run = tally("capacity", "--schema", files.write("bad.cql", KEYSPACE + "CREATE TABEL x;\n"), "--workload", files.folder / "w.yaml")
     assert run.returncode == 2 and "bad.cql:2: " in run.stderr

@@ -453,7 +453,7 @@ def test_a_servers_report_has_no_templates(served):
 @pytest.mark.parametrize("arguments, words", [
     (["explain", "--statement", "SELECT * FROM t", "--server", "127.0.0.1:1"], "127.0.0.1"), (["check", "--server", "127.0.0.1:1"], "127.0.0.1"),
     (["check"], "--file is needed, or --server"), (["check", "--server", "x", "--file", "y"], "--file is needed, or --server"),
-    (["explain", "--statement", "SELECT * FROM t", "--server", "127.0.0.1:1", "--schema", "s"], "--schema and --data are of no use with --server"),
+    (["explain", "--statement", "SELECT * FROM t", "--server", "127.0.0.1:1", "--schema", "s"], "--schema and --data have no effect with --server"),
 ])
 def test_servers_that_are_not_there_are_named(arguments, words):
     run = tally(*arguments)

@@ -11,7 +11,7 @@ enum { ARENA_CHUNK = 64 << 10, PAGE = 5000, TOKEN_MAX = 4096 };
 
 static int exchange(struct client *c, struct wire_response *out, struct err *e) {
     int rc = link_flush(&c->link, e);
-    if (rc) return rc < 0 ? -1 : err_set(e, ERR_SERVER, "the server takes no requests");
+    if (rc) return rc < 0 ? -1 : err_set(e, ERR_SERVER, "the server accepts no requests");
     for (;;) {
         while ((rc = link_next(&c->link, out, e))) {
             if (rc < 0) return -1;
@@ -84,7 +84,7 @@ static int log_in(struct client *c, struct err *e) {
         buf_clear(&token, TOKEN_MAX);
         if (r.opcode == NP_ERROR) rc = refuse(&r, e);
         else if (r.opcode != NP_AUTH_CHALLENGE || !o->access_key)
-            rc = err_set(e, ERR_PROTOCOL, "the server's login goes on in a way that is not known");
+            rc = err_set(e, ERR_PROTOCOL, "the server continues the login in an unknown way");
         else rc = sign(o, r.body, &token, e);
     }
     buf_fini(&token);

@@ -85,7 +85,7 @@ int tally_backup(int argc, char **argv) {
         FLAG_TEXT("data-dir", "DIR", b.data_dir, "the running server's data folder (tally-data)"),
         FLAG_TEXT("to", "DIR", b.to,
              "folder of backups, made when it is not there; table files are shared by the backups in it"),
-        FLAG_NUMBER("keep", "N", b.keep, "how many backups stay, the newest; 0: all (0)"),
+        FLAG_NUMBER("keep", "N", b.keep, "number of the newest backups to keep; 0: all (0)"),
         FLAG_ON("json", b.json, "print the result as JSON"),
     };
     int rc = flags_read("backup", argc, argv, flags, ARRAY_LEN(flags));

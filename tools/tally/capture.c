@@ -185,16 +185,16 @@ int tally_capture(int argc, char **argv) {
     struct capture_flags f = {.max_mb = 1024};
     const struct flag flags[] = {
         FLAG_TEXT("start", "NAME", f.start,
-             "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"),
-        FLAG_TEXT("stop", "NAME", f.stop, "ends it"),
-        FLAG_ON("status", f.status, "says what runs, or ran last"),
-        FLAG_NUMBER("max-mb", "MB", f.max_mb, "of --start: the most that it may hold (1024)"),
+             "starts a capture: captures/NAME.tcap in the server's data folder. The server must have --control on"),
+        FLAG_TEXT("stop", "NAME", f.stop, "ends a capture"),
+        FLAG_ON("status", f.status, "shows the capture that runs, or ran last"),
+        FLAG_NUMBER("max-mb", "MB", f.max_mb, "for --start: maximum size of the capture (1024)"),
         FLAG_ON("rotate", f.rotate,
-             "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"),
-        FLAG_ON("hashed", f.hashed, "of --start: values are not recorded, only their lengths and a hash"),
-        FLAG_TEXT("file", "FILE", f.file, "says what is in a capture"),
+             "for --start: a full capture continues in a new file; the previous file stays as FILE.1"),
+        FLAG_ON("hashed", f.hashed, "for --start: record only the length and a hash of each value"),
+        FLAG_TEXT("file", "FILE", f.file, "shows what a capture contains"),
         FLAG_ON("up-to-damage", f.up_to_damage,
-             "of --file: of one that is damaged or cut off, what stands before the damage"),
+             "for --file: reads a damaged or incomplete capture up to the damage"),
         FLAG_ON("json", f.json, "the answer as JSON"),
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};

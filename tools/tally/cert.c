@@ -157,8 +157,8 @@ int tally_cert(int argc, char **argv) {
         FLAG_TEXT("to", "DIR", c.to,
              "folder for ca.pem, server.pem, server-key.pem, client.pem and client-key.pem; none of them may be there"),
         FLAG_TEXT("host", "NAME,...", c.host, "names and addresses of the server (localhost,127.0.0.1,::1)"),
-        FLAG_TEXT("client", "NAME", c.client, "whom the client's certificate names (client)"),
-        FLAG_NUMBER("days", "N", c.days, "how long they last (365)"),
+        FLAG_TEXT("client", "NAME", c.client, "name in the client's certificate (client)"),
+        FLAG_NUMBER("days", "N", c.days, "days until they expire (365)"),
         FLAG_ON("json", c.json, "print the result as JSON"),
     };
     int rc = flags_read("cert", argc, argv, flags, ARRAY_LEN(flags));

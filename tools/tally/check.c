@@ -236,7 +236,7 @@ int tally_check(int argc, char **argv) {
         FLAG_TEXT("file", "FILE", path, "the statements; - is standard input"),
         REMOTE_FLAGS(&remote),
         FLAG_TEXT("schema", "FILE", p.schema,
-             "CQL that makes the keyspaces and tables that they need, when they do not themselves"),
+             "CQL statements that create the keyspaces and tables, if the file does not"),
         FLAG_ON("json", p.json, "the answer as JSON")};
     struct err e = {0};
     int rc = flags_read("check", argc, argv, flags, ARRAY_LEN(flags));

@@ -133,7 +133,7 @@ int tally_explain(int argc, char **argv) {
     struct remote remote = {.timeout_s = 10};
     const char *text = NULL;
     const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .position = 1,
-                                  .help = "what is to be explained, also without the flag's name; its markers get "
+                                  .help = "the statement to explain, also without the flag's name; its markers get "
                                           "made-up values; with --server a read runs there, and a write is priced "
                                           "against its schema"},
                                  PRICING_FLAGS(&p),
@@ -157,7 +157,7 @@ int tally_explain(int argc, char **argv) {
     if (on_server && p.consistency && world_consistency(p.consistency) < 0)
         err_set(&e, ERR_CONFIG, "--consistency: there is no level '%s'", p.consistency);
     if (on_server && (p.schema || p.data))
-        err_set(&e, ERR_CONFIG, "--schema and --data are of no use with --server");
+        err_set(&e, ERR_CONFIG, "--schema and --data have no effect with --server");
     if (on_server && !e.set) (void)!remote_connect(&remote, &c, &e);
     arena_init(&arena, 16 << 10, SCRIPT_MAX);
     struct pricing_text x = {.arena = &arena, .written = statement.text, .run = statement.text};

@@ -488,7 +488,8 @@ int tally_move(int argc, char **argv) {
     if (!m) return EXIT_NO;
     const struct flag flags[] = {
         FLAG_TEXT("from", "PLACE", m->from.name, "the data folder of a stopped server, or rados:POOL"),
-        FLAG_TEXT("to", "PLACE", m->to.name, "where to: a data folder without a database, or rados:POOL, a new pool"),
+        FLAG_TEXT("to", "PLACE", m->to.name, "destination: a data folder without a database, or rados:POOL, a new "
+                                             "pool"),
         FLAG_TEXT("rados-conf", "FILE", conf, "configuration of the Ceph cluster; default: /etc/ceph/ceph.conf"),
         FLAG_ON("json", m->json, "print the result as JSON, and no progress"),
     };

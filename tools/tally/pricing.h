@@ -14,10 +14,10 @@ struct pricing {
 };
 enum { PRICING_TIMESTAMP_SIZE = 20 };
 #define PRICING_FLAGS(p) \
-    FLAG_TEXT("schema", "FILE", (p)->schema, "CQL that makes keyspaces and tables"), \
-        FLAG_TEXT("data", "FILE", (p)->data, "CQL that fills them"), \
+    FLAG_TEXT("schema", "FILE", (p)->schema, "CQL statements that create keyspaces and tables"), \
+        FLAG_TEXT("data", "FILE", (p)->data, "CQL statements that insert rows"), \
         FLAG_TEXT("consistency", "LEVEL", (p)->consistency, \
-             "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"), \
+             "consistency level of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"), \
         FLAG_NUMBER("page-size", "N", (p)->page_size, "rows of a page (5000)"), \
         FLAG_TEXT("size-model", "documented-2022|current", (p)->size_model, "as of tallyd (documented-2022)"), \
         FLAG_TEXT("write-size", "row|written", (p)->write_size, "as of tallyd (row)"), \

@@ -20,7 +20,7 @@ int remote_read(struct remote *r, struct err *e) {
         return err_set(e, ERR_CONFIG, "--protocol must be %d to %d, not %u", NP_VERSION_MIN, NP_VERSION_MAX,
                        r->protocol);
     if (!r->tls && (r->ca || r->insecure))
-        return err_set(e, ERR_CONFIG, "--%s is of no use without --tls", r->ca ? "ca" : "insecure");
+        return err_set(e, ERR_CONFIG, "--%s has no effect without --tls", r->ca ? "ca" : "insecure");
     if (r->timeout_s > 86400) return err_set(e, ERR_CONFIG, "--timeout must be at most a day");
     r->options.link = (struct link_options){.host = r->host, .port = port, .tls = r->tls, .ca = r->ca,
                                             .insecure = r->insecure, .timeout_ms = r->timeout_s * 1000};

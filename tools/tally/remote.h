@@ -17,8 +17,8 @@ enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
 #define REMOTE_FLAGS(r) \
     FLAG_TEXT("server", "HOST[:PORT]", (r)->server, "the server; port 9042, with --tls 9142, when none is given"), \
         FLAG_ON("tls", (r)->tls, "TLS; the server's certificate must be for HOST"), \
-        FLAG_TEXT("ca", "FILE", (r)->ca, "certificates (PEM) to believe instead of the machine's"), \
-        FLAG_ON("insecure", (r)->insecure, "believe whoever answers"), \
+        FLAG_TEXT("ca", "FILE", (r)->ca, "certificates (PEM) to trust instead of the machine's"), \
+        FLAG_ON("insecure", (r)->insecure, "do not verify the server's certificate"), \
         FLAG_TEXT("user", "NAME", (r)->user, \
              "log in with a password: --password, or TALLY_PASSWORD in the environment"), \
         FLAG_TEXT("password", "TEXT", (r)->password, "others on this machine may see it in the list of processes"), \
@@ -26,7 +26,7 @@ enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
              "log in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"), \
         FLAG_TEXT("region", "NAME", (r)->region, "AWS Region of --sigv4 (AWS_REGION of the environment)"), \
         FLAG_NUMBER("protocol", "VERSION", (r)->protocol, \
-             "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"), \
+             "3, 4 or 5 of the native protocol (the newest that both speak)"), \
         FLAG_NUMBER("timeout", "SECONDS", (r)->timeout_s, "for a connection or an answer (10)")
 
 /* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. -1: ERR_CONFIG. */

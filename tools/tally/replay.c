@@ -196,23 +196,23 @@ int tally_replay(int argc, char **argv) {
              "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never "
              "sent before those have been answered that were answered when it came"),
         FLAG_NUMBER("connections", "N", f.connections,
-             "at most so many; a captured connection gets one of its own while there are enough (256)"),
+             "maximum number of connections; each captured connection gets its own while there are enough (256)"),
         FLAG_ON("price", f.price,
              "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"),
         FLAG_TEXT("schema", "FILE", f.pricing.schema,
-             "of --price: CQL that makes the tables; the capture's own DDL is left out then"),
-        FLAG_TEXT("data", "FILE", f.pricing.data, "of --price: CQL that fills them"),
-        FLAG_TEXT("size-model", "NAME", f.pricing.size_model, "of --price: documented-2022 or current (as captured)"),
-        FLAG_TEXT("write-size", "NAME", f.pricing.write_size, "of --price: row or written (as captured)"),
-        FLAG_NUMBER("page-size", "N", f.pricing.page_size, "of --price: rows of a page (as captured)"),
+             "for --price: CQL statements that create the tables; the DDL of the capture is then left out"),
+        FLAG_TEXT("data", "FILE", f.pricing.data, "for --price: CQL statements that insert rows"),
+        FLAG_TEXT("size-model", "NAME", f.pricing.size_model, "for --price: documented-2022 or current (as captured)"),
+        FLAG_TEXT("write-size", "NAME", f.pricing.write_size, "for --price: row or written (as captured)"),
+        FLAG_NUMBER("page-size", "N", f.pricing.page_size, "for --price: rows of a page (as captured)"),
         FLAG_TEXT("capacity-mode", "MODE", f.capacity_mode,
-             "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is "
-             "throttled, as by --limits enforce"),
+             "for --price: capacity of every table, on-demand or provisioned:READ:WRITE units a second; requests "
+             "above it are throttled, as by --limits enforce"),
         FLAG_TEXT("prices", "FILE", f.prices,
-             "of --price: prices, in the form of share/tally/prices.csv (those of the program); --region says of which "
+             "for --price: prices, in the format of share/tally/prices.csv (the program's own); --region chooses the "
              "Region (us-east-1)"),
         FLAG_ON("up-to-damage", f.up_to_damage,
-             "of a capture that is damaged or cut off: what stands before the damage"),
+             "reads a damaged or incomplete capture up to the damage"),
         FLAG_ON("json", f.json, "the answer as JSON"),
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};

@@ -121,8 +121,8 @@ int tally_restore(int argc, char **argv) {
     struct restore r = {0};
     const struct flag flags[] = {
         FLAG_TEXT("from", "DIR", r.from, "the folder of backups"),
-        FLAG_NUMBER("backup", "N", r.number, "which one (the newest)"),
-        FLAG_TEXT("data-dir", "DIR", r.data_dir, "the data folder to make; it must not be there, or be empty"),
+        FLAG_NUMBER("backup", "N", r.number, "number of the backup (the newest)"),
+        FLAG_TEXT("data-dir", "DIR", r.data_dir, "the data folder to create; it must not exist, or be empty"),
         FLAG_ON("list", r.list, "list the backups, and verify each file of each"),
         FLAG_ON("json", r.json, "print the result as JSON"),
     };

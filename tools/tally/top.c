@@ -369,10 +369,10 @@ static int top(struct top_flags *f, struct err *e) {
 int tally_top(int argc, char **argv) {
     struct top_flags f = {.every = 1, .rows = TOP_ROWS};
     const struct flag flags[] = {
-        FLAG_ON("once", f.once, "shows it once, and ends"),
-        FLAG_NUMBER("every", "SECONDS", f.every, "how often it is drawn anew (1)"),
-        FLAG_NUMBER("rows", "N", f.rows, "of each list (10)"),
-        FLAG_ON("json", f.json, "a JSON object, each time"),
+        FLAG_ON("once", f.once, "print once and exit"),
+        FLAG_NUMBER("every", "SECONDS", f.every, "interval between updates, in seconds (1)"),
+        FLAG_NUMBER("rows", "N", f.rows, "rows of each list (10)"),
+        FLAG_ON("json", f.json, "print a JSON object at each update"),
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};
     int rc = flags_read("top", argc, argv, flags, ARRAY_LEN(flags));

@@ -72,7 +72,7 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
             if (kinds[i]->tag == r.tag)
                 return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1
                                                                                                                   : 0;
-        return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
+        return err_set(e, ERR_SERVER, "this tally does not know its kind");
     }
     if (!is_named(name, "role/")) return 0;
     arena_reset(&v->arena);
@@ -107,7 +107,7 @@ static void check_ledger(struct verify *v, const char *path) {
     if (!read_file(v, path, &all)) return;
     int64_t sound = journal_take(&b, buf_slice(&all), &latest);
     if (sound >= 0 && (size_t)sound < all.n)
-        found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
+        found_at(v, path, (uint64_t)sound, "the bytes from there on are left out when a server starts");
     stats_fini(&b);
     buf_fini(&all);
 }

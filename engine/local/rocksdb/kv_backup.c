@@ -55,7 +55,7 @@ static int check_outside(const char *folder, const char *data_dir, struct err *e
     if (!realpath(data_dir, data)) return kv_cannot("use", data_dir, e);
     n = strlen(data);
     bool within = !strncmp(resolved, data, n) && (!resolved[n] || resolved[n] == '/' || data[n - 1] == '/');
-    return within ? err_set(e, ERR_CONFIG, "%s is within the data folder %s; backups belong beside it", folder, data)
+    return within ? err_set(e, ERR_CONFIG, "%s is within the data folder %s; choose a folder outside it", folder, data)
                   : 0;
 }
 

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "engine/local/rocksdb/kv_log.h"
 
-static const char remedy[] = "Restore the data folder from a copy; or, to go on with what stands before the damage and "
-                             "lose the rest, start once "
+static const char remedy[] = "Restore the data folder from a copy; or, to keep what precedes the damage and lose the "
+                             "rest, start once "
                              "with --on-damage cut";
 
 /* ---- the MANIFEST: which logs are still needed ---- */
@@ -79,7 +79,7 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
     if (stamp && number < stamp->manifest)
         return err_set(e, ERR_CONFIG,
                        "%s is in force, but number %" PRIu64
-                       " was already: the files of the store are not of one moment. Restore the data "
+                       " was already: the files of the store are from different times. Restore the data "
                        "folder from a copy",
                        path, stamp->manifest);
     if (kv_log_open(&l, path, e)) return -1;
@@ -97,7 +97,7 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
     return err_set(
         e, ERR_CONFIG,
         "%s is damaged: it is whole up to byte %" PRIu64 " and was known to be so up to %" PRIu64
-        ". It says which files hold the rows, so nothing can be cut off: restore the data folder from a copy",
+        ". It lists the files that hold the rows, so nothing can be cut off: restore the data folder from a copy",
         path, whole, needed);
 }
 
@@ -157,7 +157,7 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
     log_path(path, c, found->logs[i].number);
     if (c->damage != KV_DAMAGE_CUT && was_on_disk)
         return err_set(e, ERR_CONFIG,
-                       "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s",
+                       "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows followed. %s",
                        path, whole, remedy);
     if (c->damage == KV_DAMAGE_LOOK) return 0;
     rc = cut(path, whole, found->logs[i].bytes, e);

@@ -29,7 +29,8 @@ void kv_stamp_fini(struct kv_stamp *s) {
 
 static int damaged(const char *path, struct err *e) {
     return err_set(e, ERR_CONFIG,
-                   "%s is damaged: it says what the store beside it must hold. Restore the data folder from a copy; "
+                   "%s is damaged: it describes what the store next to it must contain. Restore the data folder from "
+                   "a copy; "
                    "or, when only this "
                    "file was hurt, remove it: the store is then taken as it is found",
                    path);

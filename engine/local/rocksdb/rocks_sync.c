@@ -152,7 +152,7 @@ int kv_heal(struct kv *kv, struct err *e) {
     if (rocks_injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
     if (kv->memory) return 0;
     int rc = rocks_write_nothing(kv, true, e);
-    if (rc == KV_BUSY) return err_set(e, ERR_SERVER, "the store takes no writes");
+    if (rc == KV_BUSY) return err_set(e, ERR_SERVER, "the store accepts no writes");
     if (rc || rocks_flush(kv, true, e) || flush_log(kv, true, e)) return -1;
     kv->sync_failed = false;
     return 0;

@@ -174,7 +174,7 @@ static void test_ddl_that_is_held_asks_for_a_later_part(void **state) {
     end(w, c, NP_WORK_STOPPING);
     assert_int_equal(c->outcome, CQL_FAILED);
     assert_int_equal(c->err.code, ERR_SERVER);
-    assert_non_null(strstr(c->err.text, "goes on when it starts again"));
+    assert_non_null(strstr(c->err.text, "continues when it starts again"));
     call_free(w, c);
     world_free(w);
 }

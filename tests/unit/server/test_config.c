@@ -130,7 +130,7 @@ static void test_settings_refuse_bad_values_by_name(void **state) {
     refuse("--mode", "dynamo", "--mode must be keyspaces or cassandra, not 'dynamo'");
     refuse("--durability", "maybe", "--durability must be fsync, periodic or none, not 'maybe'");
     refuse("--tls-cert", "cert.pem", "TLS needs both --tls-cert and --tls-key");
-    refuse("--memory", "200", "--memory must be 344 or more, not 200: so much the least of its parts come to");
+    refuse("--memory", "200", "--memory must be 344 or more, not 200: the sum of the minimums of its parts");
     refuse("--max-work-bytes", "1000", "--max-work-bytes must be 0 or a mebibyte at least (1048576), not 1000");
 }
 
@@ -167,7 +167,7 @@ static void test_settings_refuse_logins_that_nobody_could_have(void **state) {
     (void)state;
     refuse("--auth", "sigv4", "--auth sigv4 needs --credentials: a file with access keys");
     refuse("--auth", "password", "--auth password needs --credentials: in keyspaces mode no statement makes logins");
-    refuse("--credentials", "file", "--credentials is of no use with --auth none");
+    refuse("--credentials", "file", "--credentials has no effect with --auth none");
     refuse("--auth", "on", "--auth must be none, password or sigv4, not 'on'");
 }
 

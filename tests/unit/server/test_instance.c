@@ -213,7 +213,7 @@ static void test_failed_sync_ends_acknowledging_and_reads_go_on(void **state) {
     close(other);
     fault_arm(FAULT_KV_SYNC, 0);
     for (int i = 0; i < 1000 && http_status(w->admin_port, "/ready") != 200; i++) usleep(10000);
-    assert_done(ask(w->fd, writes[0])); /* everything is on disk anew */
+    assert_done(ask(w->fd, writes[0])); /* everything is on disk again */
 }
 
 static void test_failed_commit_is_an_error_and_leaves_nothing(void **state) {

@@ -41,7 +41,7 @@ static void test_refusals_name_the_place(void **state) {
         {"[1,\n  x]", "expected a value at line 2, column 3"},
         {"", "the text ends too early at line 1, column 1"},
         {"01", "a number must not begin with further zeroes at line 1, column 2"},
-        {"1x", "expected a space behind the number at line 1, column 2"},
+        {"1x", "expected a space after the number at line 1, column 2"},
         {"{\"\xC3\xA9\" 1}", "expected a colon at line 1, column 6"},
         {"{\"a\": tru}", "expected a value at line 1, column 7"},
         {"[\"\\x\"]", "unknown escape sequence at line 1, column 4"},

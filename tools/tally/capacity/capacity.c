@@ -92,11 +92,11 @@ static int read_prices(struct capacity_command *c, struct report *r) {
     if (prices_read(&c->w.arena, c->prices, p, c->e)) return -1;
     r->age_days = (time(NULL) - p->date_s) / DAY_S;
     if (c->price_age && r->age_days > (int64_t)c->price_age)
-        return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are of %s, %lld days old, and --price-age allows %u",
+        return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are from %s, %lld days old, and --price-age allows %u",
                        p->path, p->date_line, p->date, (long long)r->age_days, c->price_age);
     if (r->age_days > STALE_DAYS &&
         workload_note(&c->w, c->e,
-                      "%s:%u: the prices are of %s, %lld days old: compare them with "
+                      "%s:%u: the prices are from %s, %lld days old: compare them with "
                       "https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
                       p->path, p->date_line, p->date, (long long)r->age_days))
         return -1;
@@ -129,7 +129,7 @@ static int read_inputs(struct capacity_command *c, struct measure_options *o) {
     enum size_model model;
     if (workload_note(&c->w, c->e,
                       "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples "
-                      "did, in the second that it begins in; of more than %d pages, so many a second",
+                      "did, in the second that it begins in; of a longer one, %d pages run each second",
                       DAY_PAGES_A_SECOND) ||
         workload_note(&c->w, c->e,
                       "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was "
@@ -202,7 +202,7 @@ static int run(struct capacity_command *c) {
 
 static int check_flags(const struct capacity_command *c) {
     const char *wrong = !c->p.schema && !c->remote.server && !c->capture ? "--schema, --server or --capture is needed"
-                        : c->p.data ? "--data is of no use: values are made up, or those of --rows"
+                        : c->p.data ? "--data has no effect: values are made up, or those of --rows"
                         : !c->workload && !c->tablestats && !c->rows && !c->capture && !c->remote.server
                             ? "--workload, --rows, --tablestats, --capture or --server is needed"
                         : !c->samples || c->samples > 100000                       ? "--samples is 1 to 100000"
@@ -222,33 +222,33 @@ int tally_capacity(int argc, char **argv) {
         FLAG_TEXT("workload", "FILE", c.workload, "statements with their rates, YAML; - is standard input"),
         FLAG_TEXT("rows", "FILE", c.rows, "sample rows: CSV with a line of column names (.csv), or JSON objects"),
         FLAG_TEXT("table", "KEYSPACE.TABLE", c.table,
-             "the table that --rows is of, when the schema has more than one"),
+             "the table of --rows, when the schema has several"),
         FLAG_TEXT("tablestats", "FILE", c.tablestats,
-             "what nodetool tablestats prints, also with -F json; of several nodes: FILE,FILE"),
+             "output of nodetool tablestats, also with -F json; of several nodes: FILE,FILE"),
         FLAG_TEXT("tablehistograms", "FILE", c.tablehistograms,
-             "what nodetool tablehistograms prints, of one table or of more"),
-        FLAG_TEXT("info", "FILE", c.info, "what nodetool info prints: how long the node is up"),
-        FLAG_TEXT("status", "FILE", c.status, "what nodetool status prints: how many nodes there are"),
+             "output of nodetool tablehistograms, for one table or several"),
+        FLAG_TEXT("info", "FILE", c.info, "output of nodetool info: the node's uptime"),
+        FLAG_TEXT("status", "FILE", c.status, "output of nodetool status: the number of nodes"),
         FLAG_TEXT("capture", "FILE", c.capture, "a recording of a server's requests (tally capture)"),
         FLAG_TEXT("server", "HOST[:PORT]", c.remote.server,
              "a running server: its schema, unless --schema is given, and what its last minute was charged"),
         FLAG_ON("tls", c.remote.tls, "TLS to the server; its certificate must be for HOST"),
-        FLAG_TEXT("ca", "FILE", c.remote.ca, "certificates (PEM) to believe instead of the machine's"),
-        FLAG_ON("insecure", c.remote.insecure, "believe whoever answers"),
+        FLAG_TEXT("ca", "FILE", c.remote.ca, "certificates (PEM) to trust instead of the machine's"),
+        FLAG_ON("insecure", c.remote.insecure, "do not verify the server's certificate"),
         FLAG_TEXT("user", "NAME", c.remote.user, "log in there with a password, TALLY_PASSWORD in the environment"),
         FLAG_ON("sigv4", c.remote.sigv4, "log in with the AWS access key and the Region of the environment"),
         FLAG_NUMBER("replicas", "N", c.replicas, "replicas of the captured cluster (as the schema's keyspaces say)"),
         FLAG_TEXT("region", "NAME", c.region, "AWS Regions whose costs are shown, with commas between (all)"),
         FLAG_TEXT("prices", "FILE", c.prices, "prices, in the form of share/tally/prices.csv (those of the program)"),
         FLAG_NUMBER("price-age", "DAYS", c.price_age,
-             "refuse prices that are older; 0: warn of those of more than 90 days (0)"),
+             "refuse older prices; 0: warn about prices older than 90 days (0)"),
         FLAG_NUMBER("target", "PERCENT", c.scale_target,
              "target of auto scaling, for tables without settings of their own (70)"),
-        FLAG_NUMBER("minimum", "UNITS", c.scale_minimum, "the least that auto scaling provides (1)"),
-        FLAG_NUMBER("maximum", "UNITS", c.scale_maximum, "the most that auto scaling provides (40000)"),
-        FLAG_NUMBER("samples", "N", c.samples, "how often each statement is run with other values (200)"),
+        FLAG_NUMBER("minimum", "UNITS", c.scale_minimum, "minimum units that auto scaling provides (1)"),
+        FLAG_NUMBER("maximum", "UNITS", c.scale_maximum, "maximum units that auto scaling provides (40000)"),
+        FLAG_NUMBER("samples", "N", c.samples, "runs of each statement, with different values (200)"),
         FLAG_TEXT("record", "FILE", c.record,
-             "write every statement that is run, with what it costs: a JSON object on each line"),
+             "write every statement that is run with its cost, as one JSON object on each line"),
         FLAG_ON("guidance", c.guidance,
              "judge partitions by Azure Table Storage's 2,000 entities a second, too, as tallyd --guidance does"),
         FLAG_ON("no-plots", c.no_plots, "leave the plots out"),

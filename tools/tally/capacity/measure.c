@@ -242,7 +242,7 @@ static int put_part(const struct plan_table *t, const struct marker *m, uint64_t
     if (!spec && of_column) spec = spec_of(&t->rows, column);
     if (!spec && !of_column)
         return err_set(e, ERR_CONFIG,
-                       "there is a marker whose value nothing tells: under values, say what it is, of %s", name);
+                       "the value of a marker is not known: describe it under values, as %s", name);
     return literal_make(out, m->bind->type, spec, LITERAL_RANDOM, n, name, e);
 }
 
@@ -273,7 +273,7 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
     for (uint32_t i = 0; i < p->k.n_statements; i++) {
         const struct schema_table *t = table_of(m, p, i);
         struct plan_part *part = &p->parts[i];
-        if (!t) return err_set(e, ERR_CONFIG, "it is of no table of the schema: %s", st->text);
+        if (!t) return err_set(e, ERR_CONFIG, "the schema has no table for it: %s", st->text);
         while (part->table < p->n_tables && p->tables[part->table].rows.t != t) part->table++;
         struct plan_table *of = &p->tables[part->table];
         if (part->table == p->n_tables) {
@@ -346,7 +346,8 @@ static int need_elements(const struct plan_table *t, const struct schema_column 
                          struct err *e) {
     *out = spec_of(&t->rows, c->name);
     if (*out && (*out)->has_elements) return 0;
-    return err_set(e, ERR_CONFIG, "how many are in the list of IN? Say so under values, as elements 3, of %s", c->name);
+    return err_set(e, ERR_CONFIG, "how many values has the list of IN? Give their number under values, as elements "
+                                  "3, for %s", c->name);
 }
 
 /* Errors of the statement are collected in q like missing inputs. -1: no memory. */

@@ -97,7 +97,7 @@ static int take_figure(const struct lines *l, struct nodetool_figures *f, unsign
         if (!text) continue;
         if (number_of(l, text, &d)) return -1;
         if (isnan(d) || (figures[i].bit && d < 0)) return bad(l, "a number is expected");
-        if (*seen & figures[i].bit) return bad(l, "this stands there twice of one table");
+        if (*seen & figures[i].bit) return bad(l, "one table has this twice");
         *seen |= figures[i].bit;
         *figure_of(f, i) = d;
         return 0;
@@ -216,7 +216,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
             t = NULL;
             snprintf(keyspace, sizeof(keyspace), "%.63s", name);
         } else if (table) {
-            if (!*keyspace) return bad(&l, "a table stands before its keyspace");
+            if (!*keyspace) return bad(&l, "a table precedes its keyspace");
             seen = 0;
             if (!(t = open_table(n, keyspace, table, l.number))) return err_nomem(e);
         } else if (t) {

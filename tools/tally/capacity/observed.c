@@ -203,7 +203,7 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
     if (buf_failed(out)) return err_nomem(e);
     if (out->n) return 0;
     return err_set(e, ERR_CONFIG,
-                   "%s: it has no CREATE statements, for it begins behind them: give --schema, or --server", path);
+                   "%s: it has no CREATE statements, because it begins after them: give --schema, or --server", path);
 }
 
 /* The table of the request's statement; of a batch's first statement. NULL: none of the schema. */
@@ -377,11 +377,11 @@ int observed_capture(const char *path, struct workload *w, const struct measure 
     int rc = x.tables && by_name ? 0 : err_nomem(e);
     if (!rc && x.t.header.hashed)
         rc = err_set(e, ERR_CONFIG,
-                     "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
+                     "%s: its values are hashed, so the partitions of its requests are not known", path);
     if (!rc && !(x.world = measure_world(m, m->o.model, false, e))) rc = -1;
     for (size_t i = 0; !rc && i < x.t.n; i++) rc = look_at(&x, &x.t.requests[i]);
     if (!rc && !x.n_visits && !x.first_s)
-        rc = err_set(e, ERR_CONFIG, "%s: no request in it is of a table of the schema", path);
+        rc = err_set(e, ERR_CONFIG, "%s: no request in it uses a table of the schema", path);
     if (!rc) rc = add_requests(&x, by_name) || add_partitions(&x) ? -1 : 0;
     if (!rc)
         rc = workload_note(w, e,

@@ -87,7 +87,7 @@ static int next_field(const struct reading *r, struct csv *c, struct buf *out, b
         if (x == '\n') return 0;
         if (x == '\r' && rd_left(&c->rd) && *c->rd.p == '\n') continue;
         if (*quoted)
-            return err_set(r->e, ERR_CONFIG, "%s:%u: something stands behind a quoted field", r->path, c->line);
+            return err_set(r->e, ERR_CONFIG, "%s:%u: there is text after a quoted field", r->path, c->line);
         buf_u8(out, x);
     }
     return open ? err_set(r->e, ERR_CONFIG, "%s:%u: a quoted field has no end", r->path, from) : 0;
@@ -216,7 +216,7 @@ static int read_json(struct reading *r, struct slice text) {
         else if (read_object(r, j.line, &j.rd)) return -1;
     }
     if (!wrong && array && !take(&j, ']')) wrong = "the array has no end";
-    if (!wrong && peek(&j)) wrong = "something stands behind the array";
+    if (!wrong && peek(&j)) wrong = "there is text after the array";
     return wrong ? err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, j.line, wrong) : 0;
 }
 

@@ -125,11 +125,11 @@ int tally_capacity_size(int argc, char **argv) {
     struct err e = {0};
     struct sizing z = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .e = &e};
     const struct flag flags[] = {FLAG_TEXT("statement", "CQL", z.statement,
-                                      "statements, one after the other, each with what those before it left"),
+                                      "statements, run in order; each sees the effects of the previous ones"),
                                  FLAG_TEXT("rows", "FILE", z.rows,
                                       "instead: rows, CSV with a line of column names (.csv), or JSON objects"),
                                  FLAG_TEXT("table", "KEYSPACE.TABLE", z.table,
-                                      "the table that --rows is of, when the schema has more than one"),
+                                      "the table of --rows, when the schema has several"),
                                  PRICING_FLAGS(&z.p)};
     int rc = flags_read("capacity size", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

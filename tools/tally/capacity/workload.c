@@ -100,7 +100,8 @@ static int read_values(struct yaml *y, const yaml_node_t *map, void *to) {
     while ((rc = yaml_next(y, map, &at, &key, &value)) > 0) {
         struct workload_value *v = ARENA_NEW(y->arena, struct workload_value);
         struct err why = {0};
-        if (!yaml_scalar(value)) return yaml_wrong(y, value, "what a column holds is said as text: size 20..400");
+        if (!yaml_scalar(value)) return yaml_wrong(y, value, "the values of a column are described as text: size "
+                                                             "20..400");
         if (!v || !(v->column = arena_strdup(y->arena, yaml_scalar(key)))) return err_nomem(y->e);
         if (literal_spec_parse(y->arena, yaml_scalar(value), &v->spec, &why))
             return yaml_wrong(y, value, "%s: %s", yaml_scalar(key), why.text);

@@ -46,7 +46,8 @@ struct workload_table {
     /* observed by a server or in a capture: */
     double stored_bytes, stored_rows;     /* by the server's size model; valid if has_stored */
     bool has_stored;
-    double cassandra_bytes; /* of one replica, not compressed, as nodetool counts, and the metadata of its rows; 0: unknown */
+    /* of one replica, not compressed, as nodetool counts, and the metadata of its rows; 0: unknown */
+    double cassandra_bytes;
     double sample_bytes;    /* of a row of the sample, encoded, on average; 0: no sample */
     double *second_reads, *second_writes; /* units of each second; NULL: unknown */
     uint32_t seconds, begins;             /* length of these arrays; second of the day of their first element */

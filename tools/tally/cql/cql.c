@@ -92,9 +92,9 @@ int tally_cql(int argc, char **argv) {
         {.name = "port", .argument = "PORT", .number = &f.port, .position = 2,
          .help = "its port (CQLSH_PORT, or 9042, with --ssl 9142); also the second such argument"},
         {.name = "execute", .letter = 'e', .argument = "CQL", .text = &f.execute,
-         .help = "runs these statements and ends; also -e"},
+         .help = "runs these statements and exits; also -e"},
         {.name = "file", .letter = 'f', .argument = "FILE", .text = &f.file,
-         .help = "runs the statements of a file and ends, - is standard input; also -f"},
+         .help = "runs the statements of a file and exits, - is standard input; also -f"},
         {.name = "keyspace", .letter = 'k', .argument = "NAME", .text = &f.keyspace,
          .help = "enters this keyspace; also -k"},
         {.name = "username", .letter = 'u', .argument = "NAME", .text = &f.user,
@@ -106,10 +106,10 @@ int tally_cql(int argc, char **argv) {
         FLAG_TEXT("region", "NAME", f.region, "AWS Region of --sigv4 (AWS_REGION of the environment)"),
         FLAG_ON("ssl", f.tls, "TLS; the server's certificate must be for HOST"),
         FLAG_TEXT("ca", "FILE", f.ca,
-             "certificates (PEM) to believe instead of the machine's (SSL_CERTFILE of the environment)"),
-        FLAG_ON("insecure", f.insecure, "believes whoever answers"),
+             "certificates (PEM) to trust instead of the machine's (SSL_CERTFILE of the environment)"),
+        FLAG_ON("insecure", f.insecure, "do not verify the server's certificate"),
         FLAG_NUMBER("protocol-version", "VERSION", f.protocol,
-             "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"),
+             "3, 4 or 5 of the native protocol (the newest that both speak)"),
         FLAG_NUMBER("connect-timeout", "SECONDS", f.connect_timeout, "for a connection (5)"),
         FLAG_NUMBER("request-timeout", "SECONDS", f.request_timeout, "for an answer (10)"),
         FLAG_ON("wait", f.wait,
@@ -124,7 +124,7 @@ int tally_cql(int argc, char **argv) {
         FLAG_TEXT("cqlversion", "VERSION", f.cql_version, "the same: a server has one version of CQL"),
         FLAG_TEXT("encoding", "NAME", f.encoding, "the same: texts are UTF-8"),
         FLAG_ON("debug", f.debug, "the same"),
-        {.name = "version", .letter = 'v', .on = &f.version, .help = "prints the version and ends; also -v"}};
+        {.name = "version", .letter = 'v', .on = &f.version, .help = "prints the version and exits; also -v"}};
     struct err e = {0};
     struct shell s;
     int rc = flags_read("cql", argc, argv, flags, ARRAY_LEN(flags));

@@ -171,7 +171,7 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
             break;
         }
         if (interrupt_seen()) {
-            shell_complain(s, "The schema change goes on in the server; it was not waited for.");
+            shell_complain(s, "The schema change continues in the server; the shell did not wait for it.");
             break;
         }
         seen = !keyspace; /* tables and types are visible at once, as CREATING */

@@ -70,7 +70,7 @@ int dist_parse(struct slice s, struct dist *out, struct err *e) {
         size_t width = (size_t)(out->high - out->low) + 1;
         double sum = 0;
         if (out->high - out->low >= ZIPF_MAX)
-            return err_set(e, ERR_CONFIG, "zipf is of at most %d values", ZIPF_MAX);
+            return err_set(e, ERR_CONFIG, "zipf has at most %d values", ZIPF_MAX);
         if (!(out->p > 0 && out->p < 100)) return err_set(e, ERR_CONFIG, "the exponent of zipf must be above 0");
         out->sums = calloc(width, sizeof(*out->sums));
         if (!out->sums) return err_nomem(e);

@@ -87,7 +87,7 @@ void outcome_text(const struct stress *s, const char *profile) {
             printf("; %.1f read units, %s %.0f; %.1f write units, %s %.0f\n", p->read_peak,
                    side(p->read_peak, b.read_units), b.read_units, p->write_peak, side(p->write_peak, b.write_units),
                    b.write_units);
-        else printf("; units are not known: this server does not tell charges\n");
+        else printf("; units are not known: this server does not report charges\n");
     }
     if (c->not_followed)
         printf("%" PRIu64 " requests went to partitions beyond the first %d, which are not followed\n", c->not_followed,

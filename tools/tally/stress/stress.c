@@ -87,23 +87,23 @@ int tally_stress(int argc, char **argv) {
     const struct flag flags[] = {
         FLAG_TEXT("profile", "NAME", f.profile,
              "uniform (the default), zipf, single, append, time_series, wide, mixed_static or burst"),
-        FLAG_TEXT("file", "FILE", f.file, "a profile of one's own (YAML); --print-profile shows what one looks like"),
-        FLAG_TEXT("print-profile", "NAME", f.print, "prints a built-in profile, and does nothing else"),
-        FLAG_NUMBER("seconds", "N", f.seconds, "how long (30)"),
+        FLAG_TEXT("file", "FILE", f.file, "a profile of your own (YAML); --print-profile shows what one looks like"),
+        FLAG_TEXT("print-profile", "NAME", f.print, "prints a built-in profile and exits"),
+        FLAG_NUMBER("seconds", "N", f.seconds, "duration in seconds (30)"),
         FLAG_TEXT("rate", "N", f.rate,
              "an open loop: N requests a second, however fast they are answered; 0: a closed loop (what the profile "
              "says, most say closed)"),
-        FLAG_ON("poisson", f.poisson, "of an open loop: at random moments instead of even ones"),
+        FLAG_ON("poisson", f.poisson, "for an open loop: at random times instead of regular ones"),
         FLAG_NUMBER("connections", "N", s.connections, "(8)"),
         FLAG_NUMBER("in-flight", "N", s.in_flight, "requests under way on each (8)"),
         FLAG_TEXT("retry", "HOW", f.retry,
-             "of what was throttled: none (none), fixed:MS[,TRIES], exponential[:MIN,DELTA,MAX[,TRIES]] in "
+             "retries of throttled requests: none (none), fixed:MS[,TRIES], exponential[:MIN,DELTA,MAX[,TRIES]] in "
              "milliseconds (3000,30000,90000,5): min(MIN + random(0.8 DELTA, 1.2 DELTA) x (2^tries - 1), MAX)"),
-        FLAG_ON("no-load", f.no_load, "the profile's rows are there already"),
-        FLAG_NUMBER("seed", "N", f.seed, "of everything that is random (1)"),
+        FLAG_ON("no-load", f.no_load, "the profile's rows exist already"),
+        FLAG_NUMBER("seed", "N", f.seed, "seed of all random choices (1)"),
         FLAG_TEXT("html", "FILE", f.html, "the report as a page with plots, too"),
         FLAG_ON("json", f.json, "the report as JSON"),
-        FLAG_ON("quiet", f.quiet, "nothing is shown while it runs"),
+        FLAG_ON("quiet", f.quiet, "shows nothing while it runs"),
         REMOTE_FLAGS(&s.remote)};
     struct err e = {0};
     int rc = flags_read("stress", argc, argv, flags, ARRAY_LEN(flags));
