@@ -51,6 +51,14 @@ static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
 
 /* ---- types as written ---- */
 
+/* shown: the type, which is freed. */
+static int refuse_type(struct compile *c, enum ddl_error_id id, struct buf *shown) {
+    buf_u8(shown, 0);
+    ddl_error(c->err, c->schema->cassandra_mode, id, buf_failed(shown) ? "..." : (const char *)shown->p);
+    buf_fini(shown);
+    return -1;
+}
+
 static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind,
                                            bool frozen, uint32_t depth) {
     bool inner = frozen || kind == CQL_TUPLE;
@@ -58,15 +66,14 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
     const struct cql_type **args = ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *);
     if (!args) return err_null(err_nomem(c->err));
     if (wanted && t->n_args != wanted)
-        return err_null(err_invalid(c->err, "Invalid number of parameters for type %s", t->name));
+        return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_PARAMETERS, t->name));
     for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
         bool collection = is_collection(kind_of(t->args[i]));
         if (!collection && !is_user_type(t->args[i])) continue;
         struct buf text; /* shows the outermost such collection */
         buf_init(&text, 4096);
-        buf_printf(&text, "Non-frozen %s are not allowed inside collections: ", collection ? "collections" : "UDTs");
         print_read(t, false, &text);
-        return err_null(err_set_buf(c->err, ERR_INVALID, &text));
+        return err_null(refuse_type(c, collection ? DDL_COLLECTION_INSIDE : DDL_USER_TYPE_INSIDE, &text));
     }
     for (uint32_t i = 0; i < t->n_args; i++) {
         args[i] = resolve(c, t->args[i], (inner || t->args[i]->quoted_class) && kind != CQL_VECTOR, depth + 1);
@@ -85,12 +92,12 @@ static int check_user_types(struct compile *c, const struct cql_type *t) {
     const struct cql_type *was = found ? cql_type_freeze(c->arena, found->type) : NULL,
                           *is = cql_type_freeze(c->arena, t);
     bool same = was && is && c->keyspace && strcmp(t->keyspace, c->keyspace) == 0 && cql_type_eq(was, is);
-    return same ? 0 : err_invalid(c->err, "Unknown type %s.%s of these fields", t->keyspace, t->name);
+    return same ? 0 : ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_OF_CLASS, t->keyspace, t->name);
 }
 
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
     if (depth > AST_TYPE_DEPTH_MAX)
-        return err_null(err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX));
+        return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_DEPTH, CQL_TYPE_DEPTH_MAX));
     if (t->quoted_class) {
         const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
         if (!class || check_user_types(c, class)) return NULL;
@@ -100,9 +107,7 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
     if (is_frozen_of(t)) {
         const struct cql_type *inner = resolve(c, t->args[0], true, depth + 1);
         if (!inner || inner->n_args || inner->id == CQL_UDT) return inner;
-        return err_null(err_set(c->err, ERR_SYNTAX,
-                                "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
-                                t->args[0]->name));
+        return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_FROZEN_SCALAR, t->args[0]->name));
     }
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
@@ -178,18 +183,12 @@ const struct cql_type *cqli_literal_type(const struct ast_expr *literal) {
 
 /* ---- types as written ---- */
 
-static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "%s: ", words);
-    cql_type_print(t, &text);
-    return err_set_buf(c->err, ERR_INVALID, &text);
-}
-
 static int refuse_durations(struct compile *c, const struct cql_type *t) {
     if ((t->id != CQL_SET && t->id != CQL_MAP) || t->args[0]->id != CQL_DURATION) return 0;
-    return refuse_type(c, t->id == CQL_SET ? "Durations are not allowed inside sets"
-                                           : "Durations are not allowed as map keys", t);
+    struct buf text;
+    buf_init(&text, 4096);
+    cql_type_print(t, &text);
+    return refuse_type(c, t->id == CQL_SET ? DDL_DURATION_IN_SET : DDL_DURATION_AS_KEY, &text);
 }
 
 int cqli_check_durations(struct compile *c, const struct cql_type *t) {
@@ -204,8 +203,14 @@ static int check_inside(struct compile *c, const struct ast_type *x, const struc
     while (is_frozen_of(x)) x = x->args[0];
     for (uint32_t i = 0; i < x->n_args; i++) {
         bool counter = t->args[i]->id == CQL_COUNTER && !x->args[i]->quoted_class && t->id != CQL_VECTOR;
-        if (counter && !cql_type_is_collection(t)) return err_invalid(c->err, "Counters are not allowed inside tuples");
-        if (counter) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (counter && !cql_type_is_collection(t))
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_COUNTER_IN_TUPLE);
+        if (counter) {
+            struct buf text;
+            buf_init(&text, 4096);
+            cql_type_print(t, &text);
+            return refuse_type(c, DDL_COUNTER_INSIDE, &text);
+        }
         if (check_inside(c, x->args[i], t->args[i])) return -1;
     }
     return x->n_args && !x->args[0]->quoted_class ? refuse_durations(c, t) : 0;

@@ -27,8 +27,7 @@ struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, cons
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
     const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
     if (keyspace && *keyspace) return keyspace;
-    return err_null(err_invalid(c->err,
-        "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"));
+    return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_KEYSPACE_NAMED));
 }
 
 int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keyspace(c, name) ? 0 : -1; }
@@ -50,8 +49,7 @@ int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
 }
 
 int ddl_refuse_mask(struct compile *c) {
-    return err_invalid(c->err, "Cannot mask columns because dynamic data masking is not enabled. You can enable it "
-                               "with the dynamic_data_masking_enabled property on cassandra.yaml");
+    return ddl_error(c->err, c->schema->cassandra_mode, DDL_MASKED);
 }
 
 struct option_list *option_list_new(struct compile *c) {
@@ -118,9 +116,7 @@ int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v
 
 static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
     if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
-        return err_invalid(c->err,
-                           "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only "
-                           "be used in the keyspace they are defined in", keyspace, t->keyspace);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_ELSEWHERE, keyspace, t->keyspace);
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_keyspaces(c, keyspace, t->args[i])) return -1;
     return 0;
@@ -132,12 +128,11 @@ const struct cql_type *ddl_type(struct compile *c, const char *keyspace, const s
 }
 
 int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool added) {
-    static const char words[] = "Non-frozen UDTs with nested non-frozen collections are not supported";
     bool nested = false;
     if (col->type->id != CQL_UDT || col->type->frozen) return 0;
     for (uint32_t i = 0; i < col->type->n_args; i++) nested = nested || cql_type_is_multicell(col->type->args[i]);
     if (!nested) return 0;
-    return added ? err_invalid(c->err, "%s for column %s", words, col->name) : err_invalid(c->err, words);
+    return ddl_error(c->err, c->schema->cassandra_mode, added ? DDL_ADDED_NESTED : DDL_NESTED_COLLECTIONS, col->name);
 }
 
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {

@@ -21,7 +21,7 @@ static int add_columns(struct compile *c, const struct ast_alter_table *a, const
         if (a->column_if_not_exists && schema_column_find(table, columns[i].name)) continue;
         if (catalog_check_added(table, &columns[i], c->schema->cassandra_mode, c->err) ||
             ddl_check_nested(c, &columns[i], true) ||
-            catalog_check_comes_back(table, &columns[i], c->arena, c->err))
+            catalog_check_comes_back(table, &columns[i], c->schema->cassandra_mode, c->arena, c->err))
             return -1;
     }
     return 0;
@@ -58,7 +58,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         change->targets = a->targets;
         change->settings = table_props_settings(c, &a->props, table);
         if (!change->settings || table_id(c, &a->props, change)) return -1;
-        if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
+        if (change->has_id) return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_ID_STAYS);
         return settings_refuse_several(&x, change->settings);
     }
     case ALTER_TABLE_ADD_TAGS: case ALTER_TABLE_DROP_TAGS: {
@@ -72,7 +72,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         else change->removed_tags = s->tags;
         return 0;
     }
-    case ALTER_TABLE_ALTER_TYPE: return err_invalid(c->err, "Altering column types is no longer supported");
+    case ALTER_TABLE_ALTER_TYPE: return ddl_error(c->err, c->schema->cassandra_mode, DDL_COLUMN_TYPE_STAYS);
     case ALTER_TABLE_DROP: return drop_columns(c, a, change);
     case ALTER_TABLE_RENAME:
         change->n_renames = a->n_renames;
@@ -81,12 +81,11 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         change->column_conditional = a->column_if_exists;
         return 0;
     case ALTER_TABLE_DROP_COMPACT_STORAGE:
-        return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_COMPACT);
     case ALTER_TABLE_MASK: break;
     case ALTER_TABLE_DROP_MASK: /* no column has one */
         if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
-        return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name,
-                           table->name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_MASK_UNKNOWN, a->columns[0].name, table->name);
     }
     return 0;
 }

@@ -140,8 +140,7 @@ static int add_rest(struct create *t) {
         t->ordered[t->n_ordered++] = t->declared[i];
     }
     if (by_class && !said)
-        return err_set(e, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
-                       t->keyspace, t->name, by_class);
+        return ddl_error(e, t->c->schema->cassandra_mode, DDL_ADDED_COUNTER, by_class, t->keyspace, t->name);
     if (counters && counters != t->n_ordered - n_key)
         return ddl_error(e, t->c->schema->cassandra_mode, DDL_MIXED_COUNTERS);
     return 0;
@@ -178,7 +177,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (apply_order(&t) || add_rest(&t)) return -1;
     for (uint32_t i = 0; i < t.ast->n_columns && t.ast->props.compact_storage; i++)
         if (t.ast->columns[i].is_static)
-            return err_invalid(c->err, "Static columns are not supported in COMPACT STORAGE tables");
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_COMPACT_STATIC);
     if (table_id(t.c, &t.ast->props, change)) return -1;
     bool is_counter = t.ordered[t.n_ordered - 1].type->id == CQL_COUNTER;
     if (is_counter && change->settings->default_time_to_live)
@@ -188,9 +187,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (!ddl_is_word(t.name))
         return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_NAME, t.name, t.keyspace);
     if (n > most)
-        return err_set(c->err, ERR_CONFIG,
-                       "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",
-                       t.keyspace, t.name, most, n, t.name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_NAME_LENGTH, t.keyspace, t.name, most, n, t.name);
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;

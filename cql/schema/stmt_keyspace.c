@@ -97,7 +97,7 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     if (!ddl_is_word(k->name))
         return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME, k->name);
     if (n > KEYSPACE_NAME_LENGTH)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, n, k->name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, k->name, n);
     if (take_first(c, &k->props, change)) return -1;
     if (!prop_of(&k->props, "replication")) return ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_REPLICATION);
     return take_rest(c, &k->props, change);

@@ -15,10 +15,10 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
                                &ignored);
     int64_t ms = !rc && b.n == 8 ? (int64_t)load_u64(b.p) : INT64_MAX;
     buf_fini(&b);
-    if (ms > INT64_MAX / 1000 || ms < 0)
-        return err_invalid(c->err,
-                           "Invalid restore_timestamp '%.*s': it is a time in ISO 8601, 2020-06-30T04:05:00+0000",
-                           SLICE_FMT(v->text));
+    if (ms > INT64_MAX / 1000 || ms < 0) {
+        const char *shown = arena_printf(c->arena, "%.*s", SLICE_FMT(v->text));
+        return shown ? ddl_error(c->err, c->schema->cassandra_mode, DDL_RESTORE_TIME, shown) : err_nomem(c->err);
+    }
     change->has_restore_us = true;
     change->restore_us = ms * 1000;
     return 0;
@@ -51,7 +51,7 @@ static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, 
         if (!moment) props[rest.n++] = *p;
     }
     if (given->n_order || given->compact_storage || given->id)
-        return err_set(c->err, ERR_SYNTAX, "RESTORE TABLE takes properties only");
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_RESTORE_PROPERTIES);
     if (table_props_kinds(c, &rest)) return -1;
     change->settings = table_props_settings(c, &rest, NULL);
     return change->settings ? 0 : -1;

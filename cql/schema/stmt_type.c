@@ -43,9 +43,8 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's; for Keyspaces' see keyspaces/refusal.def */
     size_t n = strlen(change->name), most = NAME_MAX_LENGTH;
     if (n > most)
-        return err_set(c->err, ERR_CONFIG,
-                       "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")",
-                       change->keyspace, change->name, most, n, change->name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_NAME_LENGTH, change->keyspace, change->name, most,
+                         n, change->name);
     if (!c->schema->cassandra_mode && is_reserved(change->name))
         return ddl_error(c->err, false, DDL_TYPE_RESERVED, change->name);
     struct name_tree named = {.arena = c->arena};
@@ -71,7 +70,7 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     change->column_conditional = a->field_if_exists || a->field_if_not_exists;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     if (!ks || ks->is_system || !schema_type_any(c->schema, change->keyspace, change->name)) return 0;
-    if (a->op == ALTER_TYPE_ALTER) return err_invalid(c->err, "Altering field types is no longer supported");
+    if (a->op == ALTER_TYPE_ALTER) return ddl_error(c->err, c->schema->cassandra_mode, DDL_FIELD_TYPE_STAYS);
     if (a->op == ALTER_TYPE_RENAME) {
         change->n_renames = a->n_renames;
         change->rename_from = a->rename_from;

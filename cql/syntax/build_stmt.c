@@ -127,8 +127,7 @@ void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *orde
     const struct ast_ordering *o = order->p;
     for (uint32_t i = 0; i < order->n && !p->failed; i++) {
         if (p->naming && is_named(p, &p->naming->ordered, slice_str(o[i].column), i))
-            cqli_invalid(p, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", o[i].column,
-                         p->naming->table);
+            p->failed = ddl_error(p->err, p->cassandra_words, DDL_ORDER_TWICE, o[i].column, p->naming->table);
         props->order = cqli_append(p, props->order, &props->n_order, sizeof *props->order, &o[i]);
     }
 }

@@ -13,14 +13,14 @@
 int catalog_refuse_system(const struct catalog_change *ch, bool cassandra_mode, struct err *e) {
     if (ch->op == CATALOG_CREATE_KEYSPACE) return ddl_error(e, cassandra_mode, DDL_SYSTEM_KEYSPACE, ch->keyspace);
     if (!schema_system_is_replicated(ch->keyspace))
-        return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
+        return ddl_error(e, cassandra_mode, DDL_SYSTEM_MODIFIED, ch->keyspace);
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
     bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE,
          of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
     const char *verb = creates ? "CREATE" : drops ? "DROP" : "ALTER";
-    if (creates || of_type) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
-    if (ch->name) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
-    return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
+    if (creates || of_type) return ddl_error(e, cassandra_mode, DDL_SYSTEM_TABLES, verb, ch->keyspace);
+    if (ch->name) return ddl_error(e, cassandra_mode, DDL_SYSTEM_TABLE, verb, ch->keyspace, ch->name);
+    return ddl_error(e, cassandra_mode, DDL_SYSTEM_ITSELF, verb, ch->keyspace);
 }
 
 bool apply_is_unfit(const struct entry *x, bool to_drop) {
@@ -32,7 +32,7 @@ int apply_busy(struct apply *a, const struct entry *x) {
     strncpy(what, x->kind->word, sizeof what - 1);
     *what = (char)(*what - 'a' + 'A');
     const char *end = x->status == SCHEMA_DELETING ? "gone" : "ACTIVE";
-    return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
+    return apply_error(a, DDL_BUSY, what, x->name, schema_status_name(x->status), end);
 }
 
 static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
@@ -51,7 +51,7 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
         apply_error(a, a->change->op == CATALOG_CREATE_TYPE ? DDL_TYPE_NO_KEYSPACE : DDL_NO_KEYSPACE,
                     a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING)
-        return err_null(err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace));
+        return err_null(apply_error(a, DDL_KEYSPACE_CREATING, a->change->keyspace));
     if (ks && regions_are_added(ks)) { /* G1 */
         apply_busy(a, ks);
         return NULL;
@@ -78,6 +78,8 @@ struct entry *apply_existing(struct apply *a, const struct object_kind *kind, en
     if (old && alters) apply_busy(a, old);
     bool lacks = !x && !old && !ch->conditional;
     if (lacks && kind == &table_kind && !ks) apply_error(a, DDL_TABLE_NO_KEYSPACE, ch->keyspace, ch->name);
+    else if (lacks && kind == &type_kind && !ks)
+        apply_error(a, alters ? DDL_ALTER_TYPE_NO_KEYSPACE : DDL_DROP_TYPE_NO_KEYSPACE, ch->keyspace, ch->name);
     else if (lacks && kind->in_keyspace) apply_error(a, missing, ch->name, ch->keyspace, kind->word);
     else if (lacks) apply_error(a, missing, ch->keyspace);
     if (x && apply_is_unfit(x, drops)) apply_busy(a, x);
@@ -249,8 +251,8 @@ struct needed {
 static int need_not(void *arg, const struct object_kind *kind, const char *name) {
     const struct needed *n = arg;
     if (kind != n->what->kind || strcmp(name, n->what->name) != 0) return 0;
-    return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name,
-                       n->by->kind->word, n->by->name);
+    return apply_error(n->a, DDL_OBJECT_NEEDED, kind->word, n->a->change->keyspace, name, n->by->kind->word,
+                       n->by->name);
 }
 
 static bool may_need(const struct object_kind *by, const struct object_kind *what) {
@@ -279,8 +281,7 @@ static int need_there(void *arg, const struct object_kind *kind, const char *nam
     const struct entry *needed = ks ? entry_find(a->objects, kind, ks->id, name) : NULL;
     if (needed && !apply_is_unfit(needed, false)) return 0;
     return needed ? apply_busy(a, needed)
-                  : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace,
-                                name, a->change->name);
+                  : apply_error(a, DDL_OBJECT_LACKS, kind->word, a->change->keyspace, name, a->change->name);
 }
 
 int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition) {
@@ -339,7 +340,7 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
     const struct schema_keyspace *definition = apply_definition(a, ks);
     if (!definition) return -1;
     if (t->settings.point_in_time_recovery && eng_is_remote(a->objects->eng))
-        return err_invalid(a->err, "Point-in-time recovery is not available on a Ceph cluster (--store rados)");
+        return apply_error(a, DDL_RECOVERY_REMOTE);
     return settings_check_together(&t->settings, before ? &before->settings : NULL, schema_regions(definition) > 1,
                                    a->err);
 }
@@ -454,7 +455,7 @@ static int create_object(struct apply *a) {
     if (!ks) return -1;
     if (entry_find(a->objects, ch->kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
-        return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
+        return apply_error(a, DDL_OBJECT_EXISTS, ch->kind->word, ch->keyspace, ch->name);
     }
     const struct entry *old = entry_find_deleting(a->objects, ch->kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);

@@ -44,8 +44,8 @@ struct catalog_column {
  * which keeps Cassandra's order of errors. ERR_INVALID. */
 int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, bool cassandra_mode,
                         struct err *e) MUST_CHECK;
-int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
-                             struct err *e) MUST_CHECK;
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, bool cassandra_mode,
+                             struct arena *a, struct err *e) MUST_CHECK;
 
 /* One analysed DDL statement. The caller owns everything; the catalogue copies what it keeps. */
 struct catalog_change {

@@ -1,5 +1,4 @@
-/* ALTER TABLE: dropping, re-adding and renaming columns. Error texts
- * are Cassandra's (AlterTableStatement). */
+/* ALTER TABLE: dropping, re-adding and renaming columns. */
 #include <stdlib.h>
 
 #include "system_schema/ddl/apply.h"
@@ -25,8 +24,8 @@ static bool serializes_as(const struct cql_type *t, const struct cql_type *old) 
            serializes_as(t->args[0], old->args[0]);
 }
 
-int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
-                             struct err *e) {
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, bool cassandra_mode,
+                             struct arena *a, struct err *e) {
     static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
     const struct schema_dropped *old = dropped_of(t, col->name);
     if (!old) return 0;
@@ -35,23 +34,25 @@ int catalog_check_comes_back(const struct schema_table *t, const struct catalog_
     if (!serializes_as(col->type, was)) {
         struct buf text;
         buf_init(&text, 4096);
-        buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
         cql_type_print(col->type, &text);
-        buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
-        return err_set_buf(e, ERR_INVALID, &text);
+        buf_u8(&text, 0);
+        ddl_error(e, cassandra_mode, DDL_RE_ADDED_TYPE, col->name, buf_failed(&text) ? "..." : (const char *)text.p,
+                  old->type);
+        buf_fini(&text);
+        return -1;
     }
     if (col->type->id == CQL_COUNTER)
-        return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
+        return ddl_error(e, cassandra_mode, DDL_RE_ADDED_COUNTER, col->name);
     if (col->kind == old->kind) return 0;
-    return err_invalid(e, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s",
-                       col->name, kinds[col->kind], kinds[old->kind]);
+    return ddl_error(e, cassandra_mode, DDL_RE_ADDED_KIND, col->name, kinds[col->kind], kinds[old->kind]);
 }
 
 int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col,
                         struct table_parts *parts) {
     const struct schema_dropped *old = dropped_of(t, col->name);
     if (!old) return parts->n_column_ids++;
-    return catalog_check_comes_back(t, col, &a->arena, a->err) ? -1 : (int64_t)old->id;
+    bool cassandra = a->objects->mode == MODE_CASSANDRA;
+    return catalog_check_comes_back(t, col, cassandra, &a->arena, a->err) ? -1 : (int64_t)old->id;
 }
 
 /* ---- added columns ---- */
@@ -104,10 +105,10 @@ static int note(struct apply *a, const struct schema_column *col, struct schema_
 static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col,
                       const char *name) {
     const struct catalog_change *ch = a->change;
-    if (!col) return err_invalid(a->err, "Column %s was not found in table '%s.%s'", name, ch->keyspace, t->name);
-    if (schema_column_is_key(col)) return err_invalid(a->err, "Cannot drop PRIMARY KEY column %s", name);
+    if (!col) return apply_error(a, DDL_DROPPED_UNKNOWN, name, t->name, ch->keyspace);
+    if (schema_column_is_key(col)) return apply_error(a, DDL_DROPPED_KEY, name);
     if (col->type->id == CQL_UDT && !col->type->frozen)
-        return err_invalid(a->err, "Cannot drop non-frozen column %s of user type %s", name, col->type->name);
+        return apply_error(a, DDL_DROPPED_USER_TYPE, name, col->type->name);
     return 0;
 }
 
@@ -158,16 +159,17 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
         if (!col) {
             struct buf text;
             buf_init(&text, 4096);
-            buf_put_str(&text, "Undefined column name ");
-            cql_identifier_print(from, true, &text);
-            buf_printf(&text, " in table %s.%s", ch->keyspace, t->name);
-            return err_set_buf(a->err, ERR_INVALID, &text);
+            if (a->objects->mode == MODE_CASSANDRA) cql_identifier_print(from, true, &text);
+            else buf_put_str(&text, from); /* 3.11 has no quotes around it */
+            buf_u8(&text, 0);
+            apply_error(a, DDL_RENAMED_UNKNOWN, buf_failed(&text) ? "..." : (const char *)text.p, t->name,
+                        ch->keyspace);
+            buf_fini(&text);
+            return -1;
         }
-        if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
+        if (!schema_column_is_key(col)) return apply_error(a, DDL_RENAMED_VALUE, from);
         if (schema_column_find(t, to) || find(parts, to))
-            return err_invalid(
-                a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists",
-                from, to, ch->keyspace, t->name);
+            return apply_error(a, DDL_RENAMED_EXISTS, from, to, t->name, ch->keyspace);
         find(parts, from)->name = to;
     }
     return 0;

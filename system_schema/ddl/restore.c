@@ -33,26 +33,19 @@ static struct history *source(struct apply *a) {
         clock_text(ch->restore_us, texts[0]);
         clock_text(first, texts[1]);
         clock_text(last, texts[2]);
-        return err_null(err_invalid(a->err,
-            "Table %s.%s cannot be restored to %sZ: the restore timestamp must be between %sZ and %sZ",
-            ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]));
+        return err_null(
+            apply_error(a, DDL_RESTORE_RANGE, ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]));
     }
     const struct entry *x = NULL;
     if (ks) x = entry_find(a->objects, &table_kind, ks->id, ch->from_name);
     if (ks && !x) x = entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name);
-    if (!x) return err_null(err_invalid(a->err, "unconfigured table %s.%s", ch->from_keyspace, ch->from_name));
+    if (!x) return err_null(apply_error(a, DDL_RESTORE_NO_TABLE, ch->from_keyspace, ch->from_name));
     const struct object_place at = {.keyspace = ch->from_keyspace, .name = ch->from_name};
     const struct schema_table *t = table_kind.decode(x->next.n ? x->next : x->form, &at, &a->arena, a->err);
     if (!t) return NULL;
     bool enabled = t->settings.point_in_time_recovery && x->status != SCHEMA_DELETING;
-    if (!enabled)
-        return err_null(err_invalid(a->err,
-            "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it",
-            ch->from_keyspace, ch->from_name));
-    return err_null(err_invalid(a->err,
-        "Table %s.%s cannot be restored yet: point-in-time recovery is being enabled for it; "
-        "try again when system_schema_mcs.tables shows its earliest_restorable_timestamp",
-        ch->from_keyspace, ch->from_name));
+    return err_null(
+        apply_error(a, enabled ? DDL_RESTORE_SOON : DDL_RESTORE_OFF, ch->from_keyspace, ch->from_name));
 }
 
 static const struct schema_table *definition_at(struct apply *a, const struct history *h, int64_t at_us) {

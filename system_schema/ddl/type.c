@@ -1,5 +1,4 @@
-/* CREATE, ALTER and DROP TYPE against the current state. Error texts are Cassandra's
- * (CreateTypeStatement, AlterTypeStatement, DropTypeStatement). */
+/* CREATE, ALTER and DROP TYPE against the current state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,14 +79,16 @@ int apply_create_type(struct apply *a) {
 
 /* ---- ALTER and DROP ---- */
 
-static int refuse_field(struct apply *a, const char *why, const char *tables) {
+static int refuse_field(struct apply *a, enum ddl_error_id why, const char *tables) {
     const struct catalog_change *ch = a->change;
     struct buf text;
     buf_init(&text, 4096);
-    buf_printf(&text, "Cannot add new field %s of type ", ch->columns[0].name);
     cql_type_print_qualified(ch->columns[0].type, &text);
-    buf_printf(&text, " to user type %s.%s as %s%s", ch->keyspace, ch->name, why, tables);
-    return err_set_buf(a->err, ERR_INVALID, &text);
+    buf_u8(&text, 0);
+    apply_error(a, why, ch->columns[0].name, buf_failed(&text) ? "..." : (const char *)text.p, ch->keyspace, ch->name,
+                tables);
+    buf_fini(&text);
+    return -1;
 }
 
 static int by_name(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
@@ -112,9 +113,7 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     for (uint32_t i = 0; i < n; i++) buf_printf(&tables, "%s%s.%s", i ? ", " : "", a->change->keyspace, names[i]);
     free(names);
     buf_u8(&tables, 0);
-    int rc = tables.n > 1 ? refuse_field(a, "the type is being used in partition key by the following tables: ",
-                                         (const char *)tables.p)
-                          : 0;
+    int rc = tables.n > 1 ? refuse_field(a, DDL_FIELD_OF_KEY, (const char *)tables.p) : 0;
     buf_fini(&tables);
     return a->err->set ? -1 : rc;
 }
@@ -123,12 +122,11 @@ static const struct schema_type *with_field(struct apply *a, const struct entry 
     const struct catalog_column *field = &a->change->columns[0];
     if (cql_type_field(old, slice_str(field->name)) < old->n_args) {
         if (!a->change->column_conditional)
-            err_invalid(a->err, "Cannot add field %s to type %s.%s: a field with name %s already exists", field->name,
-                        a->change->keyspace, x->name, field->name);
+            apply_error(a, DDL_FIELD_EXISTS, field->name, x->name, a->change->keyspace);
         return NULL;
     }
     if (cql_type_uses(field->type, x->name)) {
-        refuse_field(a, "it would create a circular reference", "");
+        refuse_field(a, DDL_FIELD_CIRCULAR, "");
         return NULL;
     }
     return check_partition_keys(a, x) ? NULL : type_of_fields(a, old);
@@ -145,14 +143,15 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
         if (at < old->n_args) {
             names[at] = ch->rename_to[i];
         } else if (!ch->column_conditional) {
-            return err_null(err_invalid(a->err, "Unkown field %s in user type %s.%s", ch->rename_from[i], ch->keyspace,
-                                        x->name));
+            return err_null(apply_error(a, DDL_FIELD_UNKNOWN, ch->rename_from[i], ch->keyspace, x->name));
         }
     }
     t->type = cql_type_new_user(&a->arena, ch->keyspace, ch->name, old->args, names, old->n_args, a->err);
     for (uint32_t i = 0; t->type && i < old->n_args; i++) {
         if (cql_type_field(t->type, slice_str(names[i])) == i) continue;
-        return err_null(err_invalid(a->err, "Duplicate field name %s in type %s", names[i], ch->keyspace));
+        /* Cassandra 5 names the keyspace */
+        const char *named = a->objects->mode == MODE_CASSANDRA ? ch->keyspace : x->name;
+        return err_null(apply_error(a, DDL_FIELD_TAKEN, names[i], named));
     }
     return t->type ? t : NULL;
 }
