@@ -91,7 +91,7 @@ def keyspace_kind():
     used = {"CREATING": early, None: "Keyspace '?o'? does not exist", "DELETING": "Keyspace '?o'? does not exist"}
     uses = {"CREATE TABLE o.new (p int PRIMARY KEY)": made, "CREATE TABLE IF NOT EXISTS o.new (p int PRIMARY KEY)": made, "CREATE TYPE o.new (a int)": made,
             "ALTER TABLE o.t ADD x int": changed | {None: "Keyspace o does not exist"}, "DROP TABLE o.t": changed | {None: "Keyspace o does not exist"},
-            "DROP TABLE IF EXISTS o.t": changed | {None: NOTHING}, "DROP TYPE o.u": changed | {None: "No user type named o.u exists."}, "DROP TYPE IF EXISTS o.u": changed | {None: NOTHING}}
+            "DROP TABLE IF EXISTS o.t": changed | {None: NOTHING}, "DROP TYPE o.u": changed | {None: "Cannot drop type in unknown keyspace o"}, "DROP TYPE IF EXISTS o.u": changed | {None: NOTHING}}
     uses |= {s: used for s in ("SELECT * FROM o.t", "INSERT INTO o.t (p) VALUES (1)", "TRUNCATE o.t", "USE o")}
     return Kind("keyspace", {"CREATE": "CREATE KEYSPACE {o} " + NEW, "ALTER": "ALTER KEYSPACE {o} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", "DROP": "DROP KEYSPACE {o}"}, answers, uses)
 
