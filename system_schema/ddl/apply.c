@@ -161,19 +161,18 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
 }
 
 /* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
- * client-side timestamps. Keyspaces allows neither. */
+ * client-side timestamps or has settings that no multi-Region table has. Keyspaces allows neither. */
 static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
                              const struct schema_keyspace *ks) {
-    if (a->compat.mode == COMPAT_OFF) return 0;
-    bool was_single = schema_regions(before) < 2;
-    bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
-    for (uint32_t i = 0; needs_timestamps && i < a->objects->n_entries; i++) {
+    bool was_single = schema_regions(before) < 2, several = was_single && schema_regions(ks) >= 2;
+    for (uint32_t i = 0; several && i < a->objects->n_entries; i++) {
         const struct entry *y = a->objects->entries[i];
         if (y->kind != &table_kind || !entry_lives_in(y, x->id)) continue;
         const struct schema_table *t = apply_definition(a, y);
-        if (!t) return -1;
-        if (!schema_has_client_timestamps(t))
-            return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, y->name);
+        if (!t || settings_check_together(&t->settings, &t->settings, true, a->err)) return -1;
+        if (!a->change->client_timestamps && !schema_has_client_timestamps(t) &&
+            compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, y->name))
+            return -1;
     }
     if (was_single) return 0;
     for (uint32_t i = 1; i < before->n_replication; i++) {

@@ -141,3 +141,17 @@ def test_a_held_change_stays_where_it_is_until_it_is_released(tmp_path):
         assert objects(session, "k")["keyspace", "k"].held and shown(client)["eu-west-1"] == ("CREATING", "0%")
         release(session, "k", "k", kind="keyspace")
         assert shown(client) == {"eu-west-1": ("ACTIVE", None), "us-east-1": ("ACTIVE", None)}
+
+
+def test_table_with_customer_key_keeps_its_keyspace_in_one_region(tmp_path):
+    words = "Customer managed KMS key encryption type is not supported on multi region table"
+    with server(tmp_path) as (api, session):
+        session.execute("CREATE TABLE k.secret (p int PRIMARY KEY) WITH CUSTOM_PROPERTIES = {'encryption_specification': "
+                        "{'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': 'arn:aws:kms:us-east-1:1:key/1'}}")
+        client = api.client()
+        with pytest.raises(InvalidRequest, match=words):
+            session.execute("ALTER KEYSPACE k WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': 3, 'eu-west-1': 3} "
+                            "AND CLIENT_SIDE_TIMESTAMPS = {'status': 'ENABLED'}")
+        refused(lambda: add(client, "eu-west-1"), "ValidationException", 400, words)
+        session.execute("ALTER TABLE k.secret WITH CUSTOM_PROPERTIES = {'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}}")
+        add(client, "eu-west-1")
