@@ -18,34 +18,28 @@ struct compaction_rule {
     const char *name;
     enum kind kind;
     int64_t low;
-    const char *parse_words, *range_words;
+    const char *choices; /* with | between */
+    enum ddl_error_id no_value, too_small;
 };
 
 static const struct compaction_rule rules[] = {
-#define COMPACTION_OPTION(strategies, name, kind, low, parse_words, range_words) \
-    {strategies, name, kind, low, parse_words, range_words},
+#define COMPACTION_OPTION(strategies, name, kind, low, choices, no_value, too_small) \
+    {strategies, name, kind, low, choices, DDL_SUB_##no_value, DDL_SUB_##too_small},
 #include "settings/compaction_option.def"
 #undef COMPACTION_OPTION
 };
 
-/* words with the value in place of %s. */
-static int refuse(const struct setting_context *c, const char *words, const char *value) {
-    const char *hole = strstr(words, "%s");
-    return err_set(c->err, ERR_CONFIG, "%.*s%s%s", (int)(hole - words), words, value, hole + 2);
-}
-
-/* parse_words of a choice: the values with | between, then a blank and the words of the error. */
 static int check_choice(const struct setting_context *c, const struct compaction_rule *r, const char *value) {
     char *text = arena_printf(c->arena, "%s", value);
     if (!text) return err_nomem(c->err);
     for (char *p = text; r->kind != CHOICE && *p; p++)
         if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
     size_t n = strlen(text), length;
-    for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
-        length = strcspn(p, "|:");
+    for (const char *p = r->choices; *p; p += length + (p[length] == '|')) {
+        length = strcspn(p, "|");
         if (length == n && strncmp(p, text, n) == 0) return 0;
     }
-    return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
+    return option_error(c, r->no_value, r->kind == UPPER ? text : value, r->name);
 }
 
 static int check(const struct setting_context *c, const struct compaction_rule *r, const char *value) {
@@ -56,14 +50,16 @@ static int check(const struct setting_context *c, const struct compaction_rule *
     case INT:
         errno = 0;
         n = strtoll(value, &end, 10);
-        if (!*value || *end || errno || n > most) return refuse(c, r->parse_words, value);
-        return n < r->low ? refuse(c, r->range_words, value) : 0;
+        if (!*value || *end || errno || n > most) return option_error(c, r->no_value, value, r->name);
+        return n < r->low ? option_error(c, r->too_small, value, r->name) : 0;
     case REAL:
         d = strtod(value, &end);
-        if (!*value || *end || !isfinite(d)) return refuse(c, r->parse_words, value);
-        snprintf(text, sizeof text, "%f", d);
-        return d < (double)r->low ? refuse(c, r->range_words, text) : 0;
-    case FLAG: return strcasecmp(value, "true") && strcasecmp(value, "false") ? refuse(c, r->parse_words, value) : 0;
+        if (!*value || *end || !isfinite(d)) return option_error(c, r->no_value, value, r->name);
+        snprintf(text, sizeof text, r->too_small == DDL_SUB_AGE ? "%.2f" : "%f", d);
+        return d < (double)r->low ? option_error(c, r->too_small, text, r->name) : 0;
+    case FLAG:
+        if (strcasecmp(value, "true") == 0 || strcasecmp(value, "false") == 0) return 0;
+        return option_error(c, r->no_value, value, r->name);
     case CHOICE:
     case ANYCASE:
     case UPPER: return check_choice(c, r, value);
@@ -93,6 +89,5 @@ int compaction_check(const struct setting_context *c, enum compaction_strategy s
     char texts[2][32];
     print_real(l, texts[0]);
     print_real(h, texts[1]);
-    return err_set(c->err, ERR_CONFIG, "bucket_high value (%s) is less than or equal to the bucket_low value (%s)",
-                   texts[1], texts[0]);
+    return option_error(c, DDL_BUCKET_ORDER, texts[1], texts[0]);
 }

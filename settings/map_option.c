@@ -40,20 +40,16 @@ static int settle_caching(const struct setting_context *c, const struct setting_
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = given->entries[i].name;
         if (strcmp(key, "keys") != 0 && strcmp(key, "rows_per_partition") != 0)
-            return err_set(c->err, ERR_CONFIG,
-                           "Invalid caching sub-options [%s]: only 'keys' and 'rows_per_partition' are allowed", key);
+            return option_error(c, DDL_CACHING_NAME, key);
     }
     const char *keys = get(given, "keys"), *rows = get(given, "rows_per_partition");
     long n = 0;
     if (keys && strcasecmp(keys, "all") != 0 && strcasecmp(keys, "none") != 0)
-        return err_set(c->err, ERR_CONFIG,
-                       "Invalid value '%s' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed", keys);
+        return option_error(c, DDL_CACHING_KEYS, keys);
     bool all = rows && strcasecmp(rows, "all") == 0, none = !rows || strcasecmp(rows, "none") == 0;
     /* Digits only, as Cassandra looks at them; what no int holds is refused here and not left to a number parser. */
     if (!all && !none && (rows[strspn(rows, "0123456789")] || !parse_number(rows, &n) || n > INT32_MAX))
-        return err_set(c->err, ERR_CONFIG,
-                       "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and "
-                       "integer values are allowed", rows);
+        return option_error(c, DDL_CACHING_ROWS, rows);
     if (put(c, out, "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;
     return put(c, out, "rows_per_partition", all ? "ALL" : none ? "NONE" : rows);
 }
@@ -97,22 +93,17 @@ static const struct strategy strategies[] = {
 
 static int parse_threshold(const struct setting_context *c, const char *name, const char *text, long *out) {
     if (*text && !text[strspn(text, "0123456789")] && parse_number(text, out)) return 0;
-    return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text,
-                   name);
+    return option_error(c, DDL_COMPACTION_THRESHOLD, text, name);
 }
 
 static int check_thresholds(const struct setting_context *c, const char *min, const char *max) {
     long low, high;
     if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
     if (low == 0 || high == 0)
-        return err_set(c->err, ERR_CONFIG,
-            "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
-            "'enabled' to false instead.");
-    if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
+        return option_error(c, DDL_COMPACTION_OFF);
+    if (low < 2) return option_error(c, DDL_COMPACTION_LEAST, (long long)low);
     if (low > high)
-        return err_set(c->err, ERR_CONFIG,
-                       "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)",
-                       low, high);
+        return option_error(c, DDL_COMPACTION_ORDER, (long long)low, (long long)high);
     return 0;
 }
 
@@ -125,9 +116,11 @@ static int check_names(const struct setting_context *c, const struct strategy *s
         if (!one_of(key, s->options)) buf_printf(&unknown, "%s%s", unknown.n ? ", " : "", key);
     }
     int rc = 0;
-    if (unknown.n)
-        rc = err_set(c->err, ERR_CONFIG, "Properties specified [%.*s] are not understood by %s",
-                     SLICE_FMT(buf_slice(&unknown)), s->name);
+    if (unknown.n) {
+        buf_put(&unknown, "", 1);
+        rc = buf_failed(&unknown) ? err_nomem(c->err)
+                                  : option_error(c, DDL_COMPACTION_NAMES, (const char *)unknown.p, s->name);
+    }
     buf_fini(&unknown);
     return rc;
 }
@@ -135,7 +128,7 @@ static int check_names(const struct setting_context *c, const struct strategy *s
 static int settle_compaction(const struct setting_context *c, const struct setting_map *given,
                              struct setting_map *out) {
     const char *class = get(given, "class"), *bare, *full;
-    if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compaction' option");
+    if (!class) return option_error(c, DDL_COMPACTION_NO_CLASS);
     if (!(full = qualify(c, "org.apache.cassandra.db.compaction.", class, &bare))) return -1;
     const struct strategy *s = NULL;
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
@@ -144,7 +137,7 @@ static int settle_compaction(const struct setting_context *c, const struct setti
      * both, and refuses the newer one where it is strict. */
     if (s && s->id == COMPACTION_UCS && compat_refuse(c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return -1;
     if (!s || (s->id == COMPACTION_DTCS && c->cassandra_mode))
-        return err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
+        return option_error(c, DDL_COMPACTION_CLASS, full);
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
     bool thresholds = s->id != COMPACTION_UCS;
     if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;
@@ -173,15 +166,13 @@ static const char *const compression_options[] = {"class",
 static int check_compressor(const struct setting_context *c, const struct setting_map *given) {
     const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
     if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
-        return err_set(c->err, ERR_CONFIG,
-                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options "
-                       "are [high, fast].", type);
+        return option_error(c, DDL_COMPRESSION_LZ4, type);
     char *end;
     double d = ratio ? strtod(ratio, &end) : 0;
     if (ratio && (!*ratio || *end))
-        return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
+        return option_error(c, DDL_COMPRESSION_RATIO, ratio);
     if (!(d == 0 || d >= 1))
-        return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
+        return option_error(c, DDL_COMPRESSION_RATIO_LEAST);
     return 0;
 }
 
@@ -206,22 +197,25 @@ static int settle_compression(const struct setting_context *c, const struct sett
     const char *class = get_either(c, given, "class"), *bare, *full;
     const char *enabled = get(given, "enabled");
     bool empty = class && !*class && !c->cassandra_mode; /* 3.11's way to turn compression off */
-    if (given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || empty)
+    bool off = enabled && strcasecmp(enabled, "true") != 0;
+    if (off && given->n > 1) return option_error(c, DDL_COMPRESSION_OFF);
+    if (given->n == 0 || off || empty)
         return put(c, out, "enabled", "false");
-    if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
+    if (!class) return option_error(c, DDL_COMPRESSION_NO_CLASS);
     if (!*class)
-        return err_set(c->err, ERR_CONFIG,
-                       "The 'class' option must not be empty. To disable compression use 'enabled' : false");
+        return option_error(c, DDL_COMPRESSION_NO_NAME);
     if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
     if (!one_of(bare, compressors))
-        return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
+        return option_error(c, DDL_COMPRESSION_CLASS, full);
     bool newer = strcmp(bare, "ZstdCompressor") == 0 || strcmp(bare, "NoopCompressor") == 0;
     if (newer && compat_refuse(c->compat, REFUSE_COMPRESSION_CLASS, c->err, full)) return -1;
     const char *chunk = get_either(c, given, "chunk_length_in_kb");
     long kb = 1;
-    if (chunk && (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024))
-        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
-    if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
+    if (chunk && (!parse_number(chunk, &kb) || kb > INT32_MAX || kb < INT32_MIN))
+        return option_error(c, DDL_CHUNK_NO_NUMBER);
+    if (kb > INT32_MAX / 1024) return option_error(c, DDL_CHUNK_LARGE, (long long)kb);
+    if (kb <= 0) return option_error(c, DDL_CHUNK_NEGATIVE);
+    if (kb & (kb - 1)) return option_error(c, DDL_CHUNK_POWER);
     if (check_compressor(c, given)) return -1;
     if (put(c, out, "chunk_length_in_kb", chunk ? chunk : c->cassandra_mode ? "16" : "64")) return -1;
     if (put(c, out, "class", full)) return -1;
@@ -232,7 +226,7 @@ static int settle_compression(const struct setting_context *c, const struct sett
             if (strcmp(old_compression_options[k].name, key) == 0) old = &old_compression_options[k];
         if (old && old->now) continue;
         if (!old && !one_of(key, compression_options))
-            return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
+            return option_error(c, DDL_COMPRESSION_NAME, key);
         newer = strcmp(key, "min_compress_ratio") == 0 || strcmp(key, "compression_level") == 0;
         if (newer && compat_refuse(c->compat, REFUSE_COMPRESSION_OPTION, c->err, key)) return -1;
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;

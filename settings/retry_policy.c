@@ -31,7 +31,11 @@ static bool read_policy(const char *text, size_t n, struct policy *out) {
     return fixed || is_unit(end, n - out->n_digits, "p") || is_unit(end, n - out->n_digits, "percentile");
 }
 
-static bool is_in_range(const struct policy *p) { return p->kind == FIXED || (p->value > 0 && p->value < 100); }
+/* Cassandra 3.11 allows 0 and 100, too. */
+static bool is_in_range(const struct setting_context *c, const struct policy *p) {
+    bool ends = p->value == 0 || p->value == 100;
+    return p->kind == FIXED || (ends ? !c->cassandra_mode : p->value > 0 && p->value < 100);
+}
 
 /* Milliseconds are whole; a percentile has at most four decimal places. */
 static const char *print_policy(const struct setting_context *c, const struct policy *p) {
@@ -45,7 +49,7 @@ static const char *print_policy(const struct setting_context *c, const struct po
 }
 
 static const char *refuse(const struct setting_context *c, const char *text) {
-    return err_null(err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text));
+    return err_null(option_error(c, DDL_OPTION_RETRY, text));
 }
 
 /* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
@@ -59,10 +63,9 @@ static const char *two_policies(const struct setting_context *c, const char *tex
     second += strspn(second, " \t\r\n");
     if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
     if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
-    if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
-        "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
-        "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
-    if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
+    if (a.kind == b.kind) return err_null(option_error(c, DDL_OPTION_RETRY_KINDS, text,
+        a.kind == FIXED ? "FIXED" : "PERCENTILE"));
+    if (!is_in_range(c, &a) || !is_in_range(c, &b)) return refuse(c, text);
     if (!c->cassandra_mode) return text;
     const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
     const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
@@ -84,8 +87,7 @@ const char *retry_policy(const struct setting_context *c, const char *text) {
     if (never) return c->cassandra_mode ? "NEVER" : "NONE";
     if (two) return two_policies(c, text);
     if (!read_policy(text, n, &p)) return refuse(c, text);
-    if (!is_in_range(&p)) return err_null(err_set(c->err, ERR_CONFIG,
-        "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text));
+    if (!is_in_range(c, &p)) return err_null(option_error(c, DDL_OPTION_PERCENTILE, text));
     if (c->cassandra_mode) return print_policy(c, &p);
     return p.kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p.n_digits, text);
 }

@@ -182,10 +182,7 @@ static int take_bool(const struct setting_context *x, const struct setting *row,
         *out = i < 3;
         if (strcasecmp(text, words[i]) == 0) return 0;
     }
-    return err_set(x->err, ERR_SYNTAX,
-                   "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values "
-                   "can be '0', 'false' or 'no'.",
-                   text, row->name);
+    return option_error(x, DDL_OPTION_BOOL, text, row->name);
 }
 
 static int take_text(const struct setting_context *x, const struct setting *row, const char *text, const char **out) {
@@ -196,11 +193,10 @@ static int take_text(const struct setting_context *x, const struct setting *row,
         bool none = strcasecmp(text, "none") == 0;
         *out = none ? "NONE" : "BLOCKING";
         if (none || strcasecmp(text, "blocking") == 0) return 0;
-        return err_set(x->err, ERR_CONFIG,
-                       "Invalid value %s for option 'read_repair': only NONE and BLOCKING are allowed", text);
+        return option_error(x, DDL_OPTION_REPAIR, text);
     }
     if (row == &setting_rows[SETTING_memtable] && strcmp(text, "default") != 0)
-        return err_set(x->err, ERR_CONFIG, "Memtable configuration \"%s\" not found.", text);
+        return option_error(x, DDL_OPTION_MEMTABLE, text);
     return 0;
 }
 
@@ -210,21 +206,15 @@ static int check_range(const struct setting_context *x, const struct setting *ro
     if (row->kind == SETTING_KIND_INT) {
         int64_t v = *(int64_t *)member(row, s);
         if ((double)v < row->least)
-            return err_set(x->err, ERR_CONFIG, "%s must be greater than or equal to %.0f (got %s)", row->name,
-                           row->least, text);
+            return option_error(x, DDL_OPTION_LEAST, row->name, row->least, text);
         if ((double)v > row->most)
-            return err_set(x->err, ERR_CONFIG, "%s must be less than or equal to %.0f (got %s)", row->name, row->most,
-                           text);
+            return option_error(x, DDL_OPTION_MOST, row->name, row->most, text);
     } else if (row->kind == SETTING_KIND_REAL) {
         double v = *(double *)member(row, s);
         if (row == &setting_rows[SETTING_bloom_filter_fp_chance] && !(v > 6.71e-5 && v <= 1.0))
-            return err_set(x->err, ERR_CONFIG,
-                           "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)",
-                           text);
+            return option_error(x, DDL_OPTION_BLOOM, text);
         if (!(v >= row->least && v <= row->most))
-            return err_set(x->err, ERR_CONFIG,
-                           "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", row->name,
-                           text);
+            return option_error(x, DDL_OPTION_CHANCE, row->name, text);
     }
     return 0;
 }
@@ -236,9 +226,9 @@ int setting_take_option(const struct setting_context *x, const struct setting *r
     if (row->kind == SETTING_KIND_BOOL && take_bool(x, row, text, m)) return -1;
     if (row->kind == SETTING_KIND_TEXT && take_text(x, row, text, m)) return -1;
     if (row->kind == SETTING_KIND_INT && (!is_read || *(int64_t *)m > INT32_MAX || *(int64_t *)m < INT32_MIN))
-        return err_set(x->err, ERR_SYNTAX, "Invalid integer value %s for '%s'", text, row->name);
+        return option_error(x, DDL_OPTION_INT, text, row->name);
     if (row->kind == SETTING_KIND_REAL && ((!is_read && !errno) || strpbrk(text, "xX")))
-        return err_set(x->err, ERR_SYNTAX, "Invalid double value %s for '%s'", text, row->name);
+        return option_error(x, DDL_OPTION_DOUBLE, text, row->name);
     setting_give(row, setting_rows, to);
     return range ? check_range(x, row, to) : 0;
 }

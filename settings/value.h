@@ -1,7 +1,11 @@
 /* The value of one setting, between text and member. Inside settings only. */
 #pragma once
 
+#include "keyspaces/ddl_error.h"
 #include "settings/settings.h"
+
+/* ddl_error in the words of the mode. */
+#define option_error(x, ...) ddl_error((x)->err, (x)->cassandra_mode, __VA_ARGS__)
 
 /* Reads the text that a record or a property has; words in any case. False: it is none of its kind,
  * or the kind is a map. The text stays the caller's. */

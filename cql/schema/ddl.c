@@ -62,7 +62,7 @@ struct option_list *option_list_new(struct compile *c) {
 
 static int option_add(struct option_list *l, const char *name, const char *value) {
     if (!name || !value) return -1;
-    if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
+    if (l->n == OPTION_ROOM) return ddl_error(l->err, false, DDL_OPTIONS_MANY, OPTION_ROOM);
     l->items[l->n++] = (struct schema_option){name, value};
     return 0;
 }
@@ -70,13 +70,13 @@ static int option_add(struct option_list *l, const char *name, const char *value
 static const char *literal_text(struct compile *c, const struct ast_prop_value *v) {
     struct slice s = arena_dup(c->arena, v->text.p ? v->text : slice_str(""));
     if (!s.p) return err_null(err_nomem(c->err));
-    if (memchr(s.p, 0, s.n)) return err_null(err_invalid(c->err, "A property must not hold the character 0"));
+    if (memchr(s.p, 0, s.n)) return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_ZERO));
     return (const char *)s.p;
 }
 
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) {
     if (v->kind != PROP_MAP) return literal_text(c, v);
-    return err_null(err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a string", name));
+    return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_STRING, name));
 }
 
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) {
@@ -85,9 +85,7 @@ int prop_bool(struct compile *c, const char *name, const char *text, bool *out) 
         if (strcasecmp(text, yes[i]) == 0) return *out = true, 0;
         if (strcasecmp(text, no[i]) == 0) return *out = false, 0;
     }
-    return err_set(c->err, ERR_SYNTAX,
-                   "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values "
-                   "can be '0', 'false' or 'no'.", text, name);
+    return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_BOOL, text, name);
 }
 
 enum { MAX_DEPTH = 8 };
@@ -100,7 +98,7 @@ static int flatten(struct compile *c, const char *prefix, const struct ast_prop_
         if (c->err->set) return -1;
         bool is_map = v->values[i]->kind == PROP_MAP;
         if (!key || (is_map && (!deep || depth == MAX_DEPTH)))
-            return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", prefix);
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_MAP, prefix);
         if (!name) return err_nomem(c->err);
         if (is_map && flatten(c, name, v->values[i], depth + 1, deep, out)) return -1;
         if (!is_map && option_add(out, name, literal_text(c, v->values[i]))) return -1;
@@ -110,7 +108,7 @@ static int flatten(struct compile *c, const char *prefix, const struct ast_prop_
 
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) {
     if (v->kind != PROP_MAP)
-        return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", name);
+        return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_MAP, name);
     return flatten(c, name, v, 0, deep, out);
 }
 

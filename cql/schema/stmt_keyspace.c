@@ -32,7 +32,7 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
         bool ours = strcmp(name, "tags") == 0 || strcmp(name, "client_side_timestamps") == 0;
         if (!known && (!ours || c->schema->cassandra_mode))
-            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_UNKNOWN, name);
     }
     if (timestamps) {
         /* They are the tables' as soon as the keyspace has several Regions

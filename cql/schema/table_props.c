@@ -35,7 +35,7 @@ static int take_keyspaces_map(struct compile *c, const char *name, const struct 
     if (!given || prop_map(c, name, v, true, given)) return -1;
     for (uint32_t i = 0; i < v->n; i++)
         if (v->values[i]->kind == PROP_MAP && v->values[i]->n == 0)
-            return err_invalid(c->err, "%.*s of %s is an empty map", SLICE_FMT(v->keys[i]->text), name);
+            return ddl_error(c->err, false, DDL_OPTION_EMPTY_MAP, prop_text(c, name, v->keys[i]), name);
     for (uint32_t i = 0; i < given->n; i++)
         if (settings_take(&x, given->items[i].name, given->items[i].value, out)) return -1;
     return 0;
@@ -91,7 +91,7 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->props[i].name, "id") != 0) continue;
         if (p->props[i].value->kind == PROP_MAP)
-            return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'id'. It should be a string");
+            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_STRING, "id");
         text = p->props[i].value->text;
     }
     if (!text.p) return 0;
@@ -102,7 +102,7 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     change->has_id = rc == 0 && b.n == 16;
     if (change->has_id) memcpy(change->id, b.p, 16);
     buf_fini(&b);
-    return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
+    return change->has_id ? 0 : ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_ID);
 }
 
 /* A new table with leveled compaction has larger bloom filters unless the statement says how large
@@ -129,7 +129,7 @@ const struct table_settings *table_props_settings(struct compile *c, const struc
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
         if (strcmp(name, "id") && !keyspaces_map(c, name) && !find(c, name)) {
-            err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
+            ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_UNKNOWN, name);
             return NULL;
         }
     }
@@ -139,9 +139,7 @@ const struct table_settings *table_props_settings(struct compile *c, const struc
     int64_t least = (out->given & SETTING_BIT(min_index_interval) ? out : old)->min_index_interval;
     int64_t most = (out->given & SETTING_BIT(max_index_interval) ? out : old)->max_index_interval;
     if (most >= least) return out;
-    err_set(c->err, ERR_CONFIG,
-            "max_index_interval must be greater than or equal to min_index_interval (%lld) (got %lld)",
-            (long long)least, (long long)most);
+    ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_INTERVALS, (long long)least, (long long)most);
     return NULL;
 }
 

@@ -42,8 +42,7 @@ DDL_ERRORS = """## Errors of definitions
 
 Statements that define something and are wrong for Cassandra, too, fail in keyspaces mode with these words (`keyspaces/ddl_error.def`). *seen*: the service answered
 so to deployments to us-east-1 on 2026-10-01 ([cdk-preflight](https://github.com/badmintoncryer/cdk-preflight/tree/main/rules/cassandra)); *3.11*: the words of Apache
-Cassandra 3.11, whose parser the service uses; *ours*: neither was found. Values of Cassandra's own options of tables (`compaction`, `caching`, ...) are not listed:
-Amazon Keyspaces ignores these options, and the errors of wrong values are those of Cassandra 5.
+Cassandra 3.11, whose parser the service uses; *ours*: neither was found.
 """
 
 
