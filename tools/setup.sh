@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Tally builds with, when they are missing, and configures and builds presets.
-#   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need beside the others
-#   tools/setup.sh build PRESET...        packages, then configure and build each preset (release, release-test, release-source, debug, asan, tsan, fuzz)
-# Sourced by run.sh and test.sh. Safe to repeat: what is there is left alone.
+#   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need in addition
+#   tools/setup.sh build PRESET [TARGET...]   packages, then configure and build a preset (release, release-test, release-source, debug,
+#                                         asan, tsan, fuzz): everything, or only the targets
+#   tools/setup.sh python NAME FILE       makes build/NAME, a Python environment with the packages that the requirements file pins
+# Sourced by run.sh. Safe to repeat: what is there is left alone.
 set -euo pipefail
 tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -77,12 +79,12 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     case ${1:-} in
         packages) install_packages_of "${@:2}" ;;
         build)
-            shift
-            install_packages_of "$@"
-            for preset in "$@"; do build_preset "$preset"; done
+            install_packages_of "$2"
+            build_preset "${@:2}"
             ;;
+        python) python_env "$2" "$3" ;;
         *)
-            sed -n '2,5p' "$0"
+            sed -n '2,6p' "$0"
             exit 2
             ;;
     esac
