@@ -282,21 +282,21 @@ static void put_minutes(struct buf *out, const struct table_stats *t, bool all) 
     }
 }
 
-void journal_put_share(struct buf *out, const struct table_stats *t) {
+void journal_put_totals(struct buf *out, const struct table_stats *t) {
     struct figures base = t->total;
     uint32_t newest = 0;
     for (int i = 0; i < STATS_MINUTES; i++)
         if (t->minutes[i] && t->minutes[i]->minute > newest) newest = t->minutes[i]->minute;
     for (int i = 0; i < STATS_MINUTES; i++) {
         const struct stats_minute *m = t->minutes[i];
-        if (!m || m->minute + JOURNAL_SHARE_MINUTES <= newest) continue;
+        if (!m || m->minute + JOURNAL_TOTALS_MINUTES <= newest) continue;
         figures_sub(&base, &m->cell.f);
         put_minute(out, t, m);
     }
     put_record(out, KIND_BASE, t, &base);
 }
 
-void journal_put_share_of_dropped(struct buf *out, const struct stats *b) {
+void journal_put_dropped_totals(struct buf *out, const struct stats *b) {
     put_record(out, KIND_DROPPED, NULL, &b->dropped);
 }
 

@@ -9,7 +9,7 @@
  * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of the time
  * before the minutes that follow; DROP: the table is dropped; DROPPED: sums of all dropped tables.
  * LIMITS: a table's blob; ROLES: the blob of roles; SHARD: the blob of the shard whose number is
- * in the field object; ID: the id of the ledger's share (share.h). A figure's number is its index
+ * in the field object; ID: the id of the ledger's records in the store (totals.h). A figure's number is its index
  * in figure.def, or 1000 + 100 * operation + its index in operation_figure.def. A span with
  * identifier i has the numbers 10000 + 4 * i for its least value, one more for its greatest, and
  * two more for its number of samples. Writes go to the operating system at once; journal_sync
@@ -50,10 +50,10 @@ void journal_put_changes(struct buf *out, struct stats *b, bool all);
 void journal_put_drop(struct buf *out, const struct stats *b, uint32_t object);
 void journal_put_whole(struct buf *out, struct stats *b);
 
-/* Puts the records of a table for a share (share.h): its newest minutes, and the sums before them. */
-enum { JOURNAL_SHARE_MINUTES = 10 };
-void journal_put_share(struct buf *out, const struct table_stats *t);
-void journal_put_share_of_dropped(struct buf *out, const struct stats *b);
+/* Puts the records of a table for the other servers (totals.h): its newest minutes, and the sums before them. */
+enum { JOURNAL_TOTALS_MINUTES = 10 };
+void journal_put_totals(struct buf *out, const struct table_stats *t);
+void journal_put_dropped_totals(struct buf *out, const struct stats *b);
 
 /* These fail with a line in the log, and failing set. */
 void journal_append(struct journal *j, const struct buf *records);

@@ -20,7 +20,7 @@ struct ledger {
     struct journal journal;
     pthread_mutex_t lock; /* of the fields below; taken after a shard's lock and file_lock */
     struct stats stats;
-    struct shares shares; /* of other servers */
+    struct store_totals others; /* of the other servers on the store */
     struct roles roles; /* of closed connections */
     pthread_t thread;
     pthread_cond_t wake;
@@ -215,7 +215,7 @@ int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
     uint32_t second = running_second(l);
     pthread_mutex_lock(&l->lock);
     while (!rc) {
-        bool more = shares_next(&l->shares, from, &shared);
+        bool more = totals_next(&l->others, from, &shared);
         const struct table_stats *own = i < l->stats.tables.n ? stats_at(&l->stats, i) : NULL;
         if (!own && !more) break;
         if (own && more && shared < own->object) own = NULL;
@@ -224,7 +224,7 @@ int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
         if (own && !(more && shared == object)) {
             rc = fn(arg, own, second);
         } else {
-            struct table_stats *sum = shares_sum(&l->shares, own, object);
+            struct table_stats *sum = totals_sum(&l->others, own, object);
             rc = sum ? fn(arg, sum, second) : -1;
             if (sum) stats_table_free(sum);
         }
@@ -269,7 +269,7 @@ void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANG
 
 struct figures ledger_dropped(struct ledger *l) {
     pthread_mutex_lock(&l->lock);
-    struct figures f = l->stats.dropped, others = shares_dropped(&l->shares);
+    struct figures f = l->stats.dropped, others = totals_dropped(&l->others);
     figures_add(&f, &others);
     pthread_mutex_unlock(&l->lock);
     return f;
@@ -535,12 +535,11 @@ struct roles *ledger_roles(struct ledger *l) {
     return roles;
 }
 
-/* ---- shares ---- */
+/* ---- totals of several servers ---- */
 
 static void write_changes(struct ledger *l);
-static void write_whole(struct ledger *l);
 
-int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) {
+int ledger_renew_id(struct ledger *l, uint64_t *id, struct err *e) {
     if (random_bytes(id, sizeof(*id), e)) return -1;
     pthread_mutex_lock(&l->lock);
     int rc = stats_blob_set(&l->stats.id, slice_of(id, sizeof(*id)));
@@ -554,29 +553,22 @@ int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) {
     return failing ? err_set(e, ERR_SERVER, "the ledger's file cannot be written") : 0;
 }
 
-bool ledger_share_exists(struct ledger *l) {
-    pthread_mutex_lock(&l->lock);
-    bool exists = l->stats.id.n > 0;
-    pthread_mutex_unlock(&l->lock);
-    return exists;
-}
-
-int ledger_share_id(struct ledger *l, uint64_t *id, struct err *e) {
+int ledger_id(struct ledger *l, uint64_t *id, struct err *e) {
     pthread_mutex_lock(&l->lock);
     bool has = l->stats.id.n == sizeof(*id);
     if (has) memcpy(id, l->stats.id.p, sizeof(*id));
     pthread_mutex_unlock(&l->lock);
-    return has ? 0 : ledger_share_renew(l, id, e);
+    return has ? 0 : ledger_renew_id(l, id, e);
 }
 
-int ledger_share_recover(struct ledger *l, struct slice records) {
+int ledger_recover(struct ledger *l, struct slice records) {
     pthread_mutex_lock(&l->lock);
-    int rc = share_recover(&l->stats, records);
+    int rc = totals_recover(&l->stats, records);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
 
-int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) {
+int ledger_own_totals(struct ledger *l, bool all, ledger_totals_fn fn, void *arg) {
     struct buf out;
     int rc = 0;
     buf_init(&out, 0);
@@ -584,15 +576,15 @@ int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) {
     pthread_mutex_lock(&l->lock);
     for (uint32_t i = 0; !rc && i < l->stats.tables.n; i++) {
         struct table_stats *t = stats_at(&l->stats, i);
-        if (!all && !t->unshared) continue;
+        if (!all && !t->unreported) continue;
         out.n = 0;
-        journal_put_share(&out, t);
+        journal_put_totals(&out, t);
         rc = buf_failed(&out) ? -1 : fn(arg, t->object, buf_slice(&out));
-        if (!rc) t->unshared = false;
+        if (!rc) t->unreported = false;
     }
     out.n = 0;
-    journal_put_share_of_dropped(&out, &l->stats);
-    if (!rc) rc = buf_failed(&out) ? -1 : fn(arg, SHARE_DROPPED, buf_slice(&out));
+    journal_put_dropped_totals(&out, &l->stats);
+    if (!rc) rc = buf_failed(&out) ? -1 : fn(arg, TOTALS_DROPPED, buf_slice(&out));
     pthread_mutex_unlock(&l->lock);
     buf_fini(&out);
     return rc;
@@ -604,7 +596,7 @@ bool ledger_counted(struct ledger *l, uint32_t object) {
     pthread_mutex_lock(&l->lock);
     const struct table_stats *own = stats_find(&l->stats, object);
     bool counted = (own && memcmp(&own->total, &nothing, sizeof(nothing)) != 0) ||
-                   (shares_next(&l->shares, object, &shared) && shared == object);
+                   (totals_next(&l->others, object, &shared) && shared == object);
     pthread_mutex_unlock(&l->lock);
     return counted;
 }
@@ -616,92 +608,31 @@ bool ledger_has(struct ledger *l, uint32_t object) {
     return has;
 }
 
-int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct slice records) {
+int ledger_put_totals(struct ledger *l, uint64_t id, uint32_t object, struct slice records) {
     pthread_mutex_lock(&l->lock);
-    struct share *s = shares_open(&l->shares, id);
-    int rc = s ? 0 : -1;
-    if (s && records.p) rc = share_take(s, object, records);
-    else if (s) share_remove(s, object);
+    int rc = totals_put(&l->others, id, object, records);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
 
-void ledger_share_close(struct ledger *l, uint64_t id) {
-    pthread_mutex_lock(&l->lock);
-    shares_close(&l->shares, id);
-    pthread_mutex_unlock(&l->lock);
-}
-
-bool ledger_share_old(struct ledger *l, uint64_t id, uint32_t before) {
-    pthread_mutex_lock(&l->lock);
-    const struct share *s = shares_open(&l->shares, id), *common = shares_open(&l->shares, SHARE_COMMON);
-    bool old = s && common && !s->damaged && !common->damaged && share_newest(&s->stats) < before;
-    pthread_mutex_unlock(&l->lock);
-    return old;
-}
-
-int ledger_share_fold(struct ledger *l, uint64_t id, ledger_share_fn fn, void *arg, struct buf *receipt) {
-    pthread_mutex_lock(&l->lock);
-    int rc = shares_fold(&l->shares, id, fn, arg);
-    const struct share *s = rc ? NULL : shares_open(&l->shares, id);
-    if (s) share_put_totals(&s->stats, receipt);
-    pthread_mutex_unlock(&l->lock);
-    return rc || buf_failed(receipt) ? -1 : 0;
-}
-
-int ledger_share_forget(struct ledger *l, struct slice receipt, uint32_t minute, uint64_t *id, struct err *e) {
-    uint64_t next;
-    if (random_bytes(&next, sizeof(next), e)) return -1;
-    pthread_mutex_lock(&l->file_lock);
-    pthread_mutex_lock(&l->lock);
-    int rc = share_forget(&l->stats, receipt, minute);
-    if (!rc) rc = stats_blob_set(&l->stats.id, slice_of(&next, sizeof(next)));
-    pthread_mutex_unlock(&l->lock);
-    if (!rc && l->has_file) write_whole(l);
-    bool failing = l->journal.failing;
-    pthread_mutex_unlock(&l->file_lock);
-    if (rc) return rc < 0 ? err_nomem(e) : rc;
-    *id = next;
-    return failing ? err_set(e, ERR_SERVER, "the ledger's file cannot be written") : 0;
-}
-
-int ledger_share_forget_old(struct ledger *l, uint32_t before, uint64_t *id, struct err *e) {
-    struct buf all;
-    buf_init(&all, 0);
-    pthread_mutex_lock(&l->lock);
-    uint32_t newest = share_newest(&l->stats);
-    if (newest && newest < before) share_put_totals(&l->stats, &all);
-    pthread_mutex_unlock(&l->lock);
-    int rc = buf_failed(&all) ? err_nomem(e) : all.n ? ledger_share_forget(l, buf_slice(&all), before, id, e) : 0;
-    if (!rc && all.n) log_warn("this ledger's share was folded long ago, and what it had not shared is not counted");
-    buf_fini(&all);
-    return rc;
-}
-
-static uint32_t *shared_objects(struct ledger *l, uint32_t *n) {
-    uint32_t *all = NULL, object;
+void ledger_hide_dropped(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg) {
+    uint32_t *all = NULL, n = 0, n_hidden = 0, object;
     size_t cap = 0;
-    *n = 0;
     pthread_mutex_lock(&l->lock);
-    uint32_t n_hidden = l->shares.n_hidden;
-    l->shares.n_hidden = 0; /* so that those are among them */
-    for (uint64_t from = 0; shares_next(&l->shares, from, &object); from = (uint64_t)object + 1) {
-        if (array_room(&all, *n, &cap, sizeof(*all))) break;
-        all[(*n)++] = object;
+    uint32_t hidden_before = l->others.n_hidden;
+    l->others.n_hidden = 0; /* so that totals_next returns hidden objects, too */
+    for (uint64_t from = 0; totals_next(&l->others, from, &object); from = (uint64_t)object + 1) {
+        if (array_room(&all, n, &cap, sizeof(*all))) break;
+        all[n++] = object;
     }
-    l->shares.n_hidden = n_hidden;
+    l->others.n_hidden = hidden_before;
     pthread_mutex_unlock(&l->lock);
-    return all;
-}
-
-void ledger_share_check(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg) {
-    uint32_t n, n_hidden = 0, *all = shared_objects(l, &n);
     for (uint32_t i = 0; i < n; i++)
         if (all[i] && !exists(arg, all[i])) all[n_hidden++] = all[i];
     pthread_mutex_lock(&l->lock);
-    free(l->shares.hidden);
-    l->shares.hidden = all;
-    l->shares.n_hidden = n_hidden;
+    free(l->others.hidden);
+    l->others.hidden = all;
+    l->others.n_hidden = n_hidden;
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -887,7 +818,7 @@ void ledger_close(struct ledger *l) {
     write_changes(l);
     journal_close(&l->journal);
     stats_fini(&l->stats);
-    shares_fini(&l->shares);
+    totals_fini(&l->others);
     for (unsigned i = 0; i < l->n_shards; i++) shard_fini(&l->shards[i]);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);

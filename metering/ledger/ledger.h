@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "metering/ledger/roles.h"
 #include "metering/ledger/shard.h"
-#include "metering/ledger/share.h"
+#include "metering/ledger/totals.h"
 
 struct ledger;
 struct ledger_options {
@@ -72,45 +72,29 @@ void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace,
 typedef int (*ledger_limits_fn)(void *arg, const struct table_stats *t, struct slice state);
 int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 
-/* ---- several servers on one store (share.h); any thread ---- */
+/* ---- several servers on one store (totals.h); any thread ---- */
 
-/* The id of this ledger's share. It is made, and is on disk when this returns, so that a share has
- * the charges of one ledger. -1: e says why. */
-int ledger_share_id(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
-/* Gives the ledger another id: its share is somebody else's. */
-int ledger_share_renew(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
-/* Takes back (E2) what the ledger has lost, from records of its own share. Before anything is
- * posted. 0; 1: damaged; -1: no memory. */
-int ledger_share_recover(struct ledger *l, struct slice records) MUST_CHECK;
+/* The id of this ledger's records in the store. If the ledger has none, it is made, and is on disk when
+ * this returns, so that the records have the charges of one ledger. Returns 0, or -1 with e set. */
+int ledger_id(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
+/* Gives the ledger another id, because another process uses the present one. Returns as ledger_id. */
+int ledger_renew_id(struct ledger *l, uint64_t *id, struct err *e) MUST_CHECK;
+/* Restores (E2) what the ledger has lost from its own records, before anything is posted. Returns 0,
+ * 1 if the records are damaged, or -1 if memory is exhausted. */
+int ledger_recover(struct ledger *l, struct slice records) MUST_CHECK;
 /* Calls fn, under the ledger's lock, with the records of each table that has changed since the last
- * call (all: of each table), and at last with those of dropped tables (SHARE_DROPPED). When the
- * caller fails to write them, it asks for all the next time. -1: no memory, or fn's result. */
-typedef int (*ledger_share_fn)(void *arg, uint32_t object, struct slice records);
-int ledger_share(struct ledger *l, bool all, ledger_share_fn fn, void *arg) MUST_CHECK;
+ * call (all: of each table), and then with those of dropped tables (TOTALS_DROPPED). A caller that
+ * fails to write them passes all the next time. Returns 0, -1 if memory is exhausted, or fn's result. */
+typedef int (*ledger_totals_fn)(void *arg, uint32_t object, struct slice records);
+int ledger_own_totals(struct ledger *l, bool all, ledger_totals_fn fn, void *arg) MUST_CHECK;
 /* Whether the ledger has the table. */
 bool ledger_has(struct ledger *l, uint32_t object);
-/* Takes the records of an object from another server's share; records.p NULL: it is gone from there.
- * 0; 1: damaged; -1: no memory. */
-int ledger_share_take(struct ledger *l, uint64_t id, uint32_t object, struct slice records) MUST_CHECK;
-/* Whether the ledger has a share's id. */
-bool ledger_share_exists(struct ledger *l);
-/* shares_close. */
-void ledger_share_close(struct ledger *l, uint64_t id);
-/* Whether a share may be folded: it has no charges from that minute on, and neither it nor the common
- * one is damaged. */
-bool ledger_share_old(struct ledger *l, uint64_t id, uint32_t before);
-/* shares_fold, and appends the receipt. */
-int ledger_share_fold(struct ledger *l, uint64_t id, ledger_share_fn fn, void *arg, struct buf *receipt) MUST_CHECK;
-/* Takes the receipt of this ledger's own share, which was folded, off its totals, and gives the ledger
- * another id. Both are on disk together when this returns (E3). 0; 1: the receipt is damaged; -1: e
- * says why. */
-int ledger_share_forget(struct ledger *l, struct slice receipt, uint32_t minute, uint64_t *id,
-                        struct err *e) MUST_CHECK;
-/* The same of all totals, if there are charges, and none from that minute on. */
-int ledger_share_forget_old(struct ledger *l, uint32_t before, uint64_t *id, struct err *e) MUST_CHECK;
-/* Calls exists, without a lock, for every object of all shares, and counts those that it denies as
+/* Stores the records of an object of another server; records.p is NULL if that server has dropped it.
+ * Returns as ledger_recover. */
+int ledger_put_totals(struct ledger *l, uint64_t id, uint32_t object, struct slice records) MUST_CHECK;
+/* Calls exists, without a lock, for every object of the other servers. Those that do not exist count as
  * dropped until the next call. */
-void ledger_share_check(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg);
+void ledger_hide_dropped(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg);
 
 /* ---- reading; any thread ---- */
 

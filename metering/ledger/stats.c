@@ -62,7 +62,7 @@ int stats_add(struct table_stats *t, uint32_t second, const struct cell *cell) {
     struct stats_minute *m = minute_open(t, second / 60);
     struct stats_second *s = &t->seconds[second % STATS_SECONDS];
     const struct figures *f = &cell->f;
-    t->changed = t->unshared = true;
+    t->changed = t->unreported = true;
     figures_add(&t->total, f);
     latencies_add(&t->latencies, &cell->latencies);
     if (s->second < second) *s = (struct stats_second){.second = second};
@@ -109,7 +109,7 @@ void stats_take_back(struct table_stats *t, uint32_t second, const struct figure
     struct figures taken = *f;
     figures_sub(&taken, &left);
     figures_sub(&t->total, &taken);
-    t->changed = t->unshared = true;
+    t->changed = t->unreported = true;
 }
 
 /* The file can repeat a minute while the statistics keep it: the newer record replaces the older

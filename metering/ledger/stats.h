@@ -75,7 +75,7 @@ struct table_stats {
     struct stats_blob limits; /* the limiter's state of the table */
     bool touched; /* listed in stats.touched */
     bool changed;
-    bool unshared; /* it has changed since it was last put into the share (share.h) */
+    bool unreported; /* it has changed since its last record for the other servers (totals.h) */
     bool overran; /* a minute was evicted before it was written, so the whole file must be rewritten */
 };
 
@@ -88,7 +88,7 @@ struct stats {
     struct figures dropped;    /* sums of all dropped tables */
     struct object_list gone;   /* struct table_stats, for their minutes: the STATS_GONE dropped last */
     struct stats_blob roles;    /* roles.h */
-    struct stats_blob id;       /* of the ledger's share; empty: it has none */
+    struct stats_blob id;       /* of the ledger's records in the store; empty if none */
     struct stats_blob shards[STATS_SHARDS]; /* shard_state.c */
 };
 static inline struct table_stats *stats_at(const struct stats *b, uint32_t i) { return b->tables.items[i]; }

@@ -9,7 +9,7 @@
 #include "engine/rados/pieces.h"
 #include "engine/rados/shard.h"
 #include "membership/member.h"
-#include "metering/ledger/share.h"
+#include "metering/ledger/totals.h"
 #include "metering/limits/division.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -101,21 +101,20 @@ static int recode_member(struct slice in, struct arena *a, struct buf *out) {
     return 0;
 }
 
-/* A table of a ledger's share, which the same ledger may recover, too. */
-static int recode_share(struct slice in, struct arena *a, struct buf *out) {
-    struct shares all = {0};
+/* A table of another server's totals, from which that server's ledger may also recover. */
+static int recode_totals(struct slice in, struct arena *a, struct buf *out) {
+    struct store_totals all = {0};
     struct stats own = {0};
-    struct share *s = shares_open(&all, 1);
     (void)a;
-    assert(s);
-    int rc = share_take(s, OBJECT, in);
-    struct table_stats *t = stats_find(&s->stats, OBJECT), *sum = shares_sum(&all, NULL, OBJECT);
-    assert(rc >= 0 && sum && (rc || t));
-    if (rc == 0) journal_put_share(out, t);
-    if (share_recover(&own, in) < 0) abort();
+    int rc = totals_put(&all, 1, OBJECT, in);
+    assert(rc >= 0 && all.n == 1);
+    struct table_stats *t = stats_find(&all.servers[0]->stats, OBJECT), *sum = totals_sum(&all, NULL, OBJECT);
+    assert(sum && (rc || t));
+    if (rc == 0) journal_put_totals(out, t);
+    if (totals_recover(&own, in) < 0) abort();
     stats_table_free(sum);
     stats_fini(&own);
-    shares_fini(&all);
+    totals_fini(&all);
     return rc ? -1 : 0;
 }
 
@@ -142,7 +141,7 @@ static int recode_role(struct slice in, struct arena *a, struct buf *out) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const recode_fn records[] = {recode_key,    recode_names, recode_head,    recode_pieces, recode_batch,
-                                        recode_member, recode_share, recode_demands, recode_role};
+                                        recode_member, recode_totals, recode_demands, recode_role};
     struct arena a;
     struct buf once, twice;
     if (size < 1) return 0;

@@ -1,5 +1,5 @@
-/* Servers on one store in memory, whose ledgers have shares there; a clock of the test's own, and rounds when the test
- * wants them. */
+/* Servers on one store in memory whose ledgers store their totals there. The test moves the clock and starts
+ * the rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +16,8 @@
 enum { S = 1000000, SERVERS = 3, TABLES = 3 };
 
 static int64_t now_us;
-static unsigned looks_left; /* at the clock, until another server has a round */
-static void (*at_look)(void);
 static int64_t test_now(struct clock *c) {
     (void)c;
-    if (looks_left && !--looks_left) at_look();
     return now_us;
 }
 static struct clock test_clock = {.wall_us = test_now, .mono_us = test_now};
@@ -106,11 +103,12 @@ static void charge(struct world *w, int i, uint32_t object, uint32_t units) {
     ledger_post(w->servers[i].ledger, 0, &q);
 }
 
-/* A round that finds the own share folded fails, and the next one begins another share. */
+/* A round that finds that another process has written the server's records fails, and the next one continues under
+ * another id. */
 static void turn(struct world *w, int i) {
     if (fleet_round(w->servers[i].fleet, true, &w->e) && fleet_round(w->servers[i].fleet, true, &w->e))
         fail_msg("%s", w->e.text);
-    ledger_share_check(w->servers[i].ledger, exists, w);
+    ledger_hide_dropped(w->servers[i].ledger, exists, w);
 }
 
 /* Each writes, then each reads what all have written. */
@@ -141,11 +139,6 @@ static struct seen at(struct world *w, int i, uint32_t object) {
     assert_int_equal(ledger_tables(w->servers[i].ledger, look, &s), 0);
     return s;
 }
-static int count_record(void *arg, struct slice name, struct slice value, struct err *e) {
-    (void)name, (void)value, (void)e;
-    ((struct seen *)arg)->n++;
-    return 0;
-}
 static uint64_t dropped_at(struct world *w, int i) {
     return ledger_dropped(w->servers[i].ledger).n[FIGURE_WRITE_UNITS];
 }
@@ -172,7 +165,7 @@ static void test_each_server_has_the_sums_of_all(void **state) {
     assert_int_equal(at(w, 0, 1).of_minute, 1);
 }
 
-/* The minutes that a share no longer carries stay with those that have read them. */
+/* Servers keep the minutes that another server's records no longer contain. */
 static void test_old_minutes_stay_in_the_total(void **state) {
     struct world *w = *state;
     begin(w, 0);
@@ -189,7 +182,7 @@ static void test_old_minutes_stay_in_the_total(void **state) {
     assert_int_equal(at(w, 2, 1).units, 2 * STATS_MINUTES);
 }
 
-static void test_a_dead_server_is_still_counted_and_goes_on_where_it_was(void **state) {
+static void test_a_dead_server_still_counts_and_continues_after_a_restart(void **state) {
     struct world *w = *state;
     begin(w, 0);
     begin(w, 1);
@@ -206,8 +199,8 @@ static void test_a_dead_server_is_still_counted_and_goes_on_where_it_was(void **
     for (int i = 0; i < SERVERS; i++) assert_int_equal(at(w, i, 1).units, 13);
 }
 
-/* E2: a power cut has taken the newest charges from the file, not from the share. */
-static void test_what_the_file_has_lost_comes_back_from_the_share(void **state) {
+/* E2: a power cut has removed the newest charges from the file, but not from the store. */
+static void test_charges_lost_from_the_file_are_restored_from_the_store(void **state) {
     struct world *w = *state;
     struct buf older;
     struct err e = {0};
@@ -245,7 +238,7 @@ static void test_a_dropped_table_counts_once_whoever_drops_it_first(void **state
     for (int i = 0; i < SERVERS; i++) begin(w, i);
     for (int i = 0; i < SERVERS; i++) charge(w, i, 1, 10), charge(w, i, 2, 1);
     turn_all(w);
-    kill9(w, 2); /* its share keeps the table */
+    kill9(w, 2); /* its records keep the table */
     w->dropped[1] = true;
     ledger_drop(w->servers[0].ledger, 1);
     for (int round = 0; round < 2; round++) {
@@ -253,7 +246,7 @@ static void test_a_dropped_table_counts_once_whoever_drops_it_first(void **state
         assert_int_equal(dropped_at(w, 0), 30);
         assert_int_equal(at(w, 0, 1).units, 0);
         assert_int_equal(at(w, 0, 2).units, 3);
-        if (round == 0) { /* this one has not heard of it */
+        if (round == 0) { /* this server has not dropped it yet */
             assert_int_equal(at(w, 1, 1).units + dropped_at(w, 1), 30);
             ledger_drop(w->servers[1].ledger, 1);
         } else {
@@ -280,8 +273,8 @@ static void test_two_ledgers_with_one_id_do_not_overwrite_each_other(void **stat
     begin(w, 1);
     charge(w, 0, 1, 100);
     charge(w, 1, 1, 1000);
-    assert_int_equal(fleet_round(w->servers[0].fleet, true, &e), -1); /* the other one has taken over */
-    assert_non_null(strstr(e.text, "was written by another one"));
+    assert_int_equal(fleet_round(w->servers[0].fleet, true, &e), -1); /* the other server has replaced the head */
+    assert_non_null(strstr(e.text, "another server has written"));
     turn_all(w);
     begin(w, 2);
     assert_int_equal(at(w, 2, 1).units, 105 + 1005);
@@ -300,7 +293,7 @@ static void test_a_damaged_record_is_left_out(void **state) {
     turn(w, 0);
     f = w->servers[0].fleet;
     assert_non_null(f);
-    assert_int_equal(ledger_share_id(w->servers[0].ledger, &id, &w->e), 0);
+    assert_int_equal(ledger_id(w->servers[0].ledger, &id, &w->e), 0);
     snprintf(key, sizeof(key), "share/table/%016llx/%08x", (unsigned long long)id, 1u);
     assert_int_equal(eng_meta_put(w->servers[1].eng, slice_str(key), slice_str("damaged"), &w->e), 0);
     assert_int_equal(eng_meta_put(w->servers[1].eng, slice_str("share/head/x"), slice_str("damaged"), &w->e), 0);
@@ -309,7 +302,7 @@ static void test_a_damaged_record_is_left_out(void **state) {
     assert_int_equal(at(w, 1, 2).units, 7);
 }
 
-/* A share is written when something has changed, and not more often than it may. */
+/* Totals are written when something has changed, and at most once in FLEET_TABLES_US. */
 static void test_writes_are_few(void **state) {
     struct world *w = *state;
     begin(w, 0);
@@ -327,7 +320,7 @@ static void test_writes_are_few(void **state) {
     assert_int_equal(at(w, 1, 1).units, 5);
 }
 
-/* Servers charge, write, read, die and come back at random; at the end every sum is exact. */
+/* Servers charge, write, read, die and restart at random; at the end every sum is exact. */
 static void test_sums_are_exact_after_any_history(void **state) {
     struct world *w = *state;
     uint64_t random = 88172645463325252u, units[TABLES + 1] = {0};
@@ -344,7 +337,7 @@ static void test_sums_are_exact_after_any_history(void **state) {
             if (w->servers[i].fleet) end(w, i);
             break;
         case 2: now_us += 61 * S; break;
-        case 3: now_us += FLEET_OLD_US / 3; break;
+        case 3: now_us += INT64_C(28800) * S; break;
         case 4:
         case 5:
         case 6:
@@ -362,145 +355,6 @@ static void test_sums_are_exact_after_any_history(void **state) {
     turn_all(w);
     for (int i = 0; i < SERVERS; i++)
         for (uint32_t t = 1; t <= TABLES; t++) assert_int_equal(at(w, i, t).units, units[t]);
-}
-
-/* ---- folds ---- */
-
-static bool is_there(struct world *w, const char *prefix, uint64_t id) {
-    char key[64];
-    struct seen none = {0};
-    if (id) snprintf(key, sizeof(key), "%s%016llx", prefix, (unsigned long long)id);
-    else snprintf(key, sizeof(key), "%s", prefix);
-    assert_int_equal(eng_meta_scan(w->servers[0].eng, slice_str(key), count_record, &none, &w->e), 0);
-    return none.n > 0;
-}
-
-static uint64_t id_of(struct world *w, int i) {
-    uint64_t id;
-    assert_int_equal(ledger_share_id(w->servers[i].ledger, &id, &w->e), 0);
-    return id;
-}
-
-static void assert_all_see(struct world *w, uint64_t units) {
-    turn_all(w);
-    for (int i = 0; i < SERVERS; i++)
-        if (w->servers[i].fleet) assert_int_equal(at(w, i, 1).units, units);
-}
-
-/* E3 */
-static void test_the_share_of_a_dead_server_is_folded_and_it_comes_back(void **state) {
-    struct world *w = *state;
-    begin(w, 0);
-    begin(w, 1);
-    charge(w, 0, 1, 5);
-    charge(w, 1, 1, 7);
-    turn_all(w);
-    uint64_t id = id_of(w, 1);
-    charge(w, 1, 1, 2); /* not shared */
-    kill9(w, 1);
-    now_us += FLEET_OLD_US / 2;
-    charge(w, 0, 1, 1);
-    assert_all_see(w, 13);
-    assert_true(is_there(w, "share/head/", id));
-    now_us += FLEET_OLD_US;
-    assert_all_see(w, 13);
-    assert_false(is_there(w, "share/head/", id) || is_there(w, "share/table/", id));
-    assert_true(is_there(w, "share/folded/", id));
-    begin(w, 2); /* it reads only the common share and that of the first */
-    assert_all_see(w, 13);
-    begin(w, 1);
-    assert_int_not_equal(id_of(w, 1), id);
-    assert_all_see(w, 15);
-    charge(w, 1, 1, 1);
-    kill9(w, 1); /* what was taken off is so in its file, too */
-    begin(w, 1);
-    assert_all_see(w, 16);
-}
-
-static void test_an_idle_server_whose_share_was_folded_begins_another(void **state) {
-    struct world *w = *state;
-    for (int i = 0; i < SERVERS; i++) begin(w, i);
-    charge(w, 0, 1, 5);
-    charge(w, 1, 1, 7);
-    turn_all(w);
-    uint64_t ids[SERVERS] = {id_of(w, 0), id_of(w, 1), id_of(w, 2)};
-    for (int day = 0; day < 10; day++) {
-        now_us += 2 * FLEET_OLD_US;
-        turn_all(w);
-        assert_all_see(w, 12);
-    }
-    for (int i = 0; i < SERVERS; i++) assert_int_not_equal(id_of(w, i), ids[i]);
-    for (int i = 0; i < SERVERS; i++) charge(w, i, 1, 1), charge(w, i, 2, 1);
-    assert_all_see(w, 15);
-    assert_int_equal(at(w, 0, 2).units, 3);
-}
-
-static void test_a_dropped_table_leaves_the_common_share(void **state) {
-    struct world *w = *state;
-    for (int i = 0; i < SERVERS; i++) begin(w, i);
-    for (int i = 0; i < SERVERS; i++) charge(w, i, 1, 10), charge(w, i, 2, 1);
-    turn_all(w);
-    kill9(w, 1), kill9(w, 2);
-    now_us += 2 * FLEET_OLD_US;
-    turn_all(w); /* one is folded */
-    w->dropped[1] = true;
-    ledger_drop(w->servers[0].ledger, 1);
-    turn_all(w);
-    now_us += FLEET_OLD_US;
-    turn_all(w); /* the other one is folded */
-    assert_int_equal(dropped_at(w, 0), 30);
-    assert_int_equal(at(w, 0, 2).units, 3);
-    assert_false(is_there(w, "share/table/0000000000000000/00000001", 0));
-    begin(w, 1); /* both have dropped it while they were away */
-    begin(w, 2);
-    for (int i = 1; i < SERVERS; i++) ledger_drop(w->servers[i].ledger, 1);
-    turn_all(w);
-    assert_int_equal(dropped_at(w, 0), 30);
-    assert_int_equal(at(w, 2, 2).units, 3);
-}
-
-/* After its receipt is gone, too, nothing of it counts twice. */
-static void test_a_ledger_that_comes_back_after_its_receipt_is_gone_begins_at_zero(void **state) {
-    struct world *w = *state;
-    begin(w, 0);
-    begin(w, 1);
-    charge(w, 0, 1, 5);
-    charge(w, 1, 1, 7);
-    turn_all(w);
-    uint64_t id = id_of(w, 1);
-    kill9(w, 1);
-    for (int day = 0; day < 40; day++) {
-        now_us += FLEET_OLD_US;
-        charge(w, 0, 1, 1);
-        turn_all(w);
-        if (day == 33) begin(w, 2), turn_all(w), kill9(w, 2); /* a share that is folded later */
-    }
-    assert_false(is_there(w, "share/head/", id) || is_there(w, "share/folded/", id));
-    begin(w, 1);
-    assert_all_see(w, 5 + 7 + 40);
-}
-
-static struct world *of_look;
-static void write_at_look(void) { turn(of_look, 1); }
-
-/* E3: the share's server, which was only stopped, writes at any moment of the fold. */
-static void test_a_share_that_changes_while_it_is_folded_counts_once(void **state) {
-    struct world *w = of_look = *state;
-    uint64_t units = 0;
-    at_look = write_at_look;
-    begin(w, 0);
-    begin(w, 1);
-    for (unsigned look = 1; look < 12; look++) {
-        charge(w, 1, 1, 7), units += 7;
-        turn_all(w);
-        turn_all(w);
-        now_us += 2 * FLEET_OLD_US;
-        charge(w, 1, 1, 1), units++;
-        looks_left = look;
-        turn(w, 0);
-        looks_left = 0;
-        assert_all_see(w, units);
-    }
 }
 
 /* ---- limits ---- */
@@ -579,19 +433,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_server_has_the_sums_of_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_minutes_stay_in_the_total, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_dead_server_is_still_counted_and_goes_on_where_it_was, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_the_file_has_lost_comes_back_from_the_share, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_dead_server_still_counts_and_continues_after_a_restart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_charges_lost_from_the_file_are_restored_from_the_store, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_dropped_table_counts_once_whoever_drops_it_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_ledgers_with_one_id_do_not_overwrite_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_writes_are_few, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sums_are_exact_after_any_history, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_share_of_a_dead_server_is_folded_and_it_comes_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_idle_server_whose_share_was_folded_begins_another, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_dropped_table_leaves_the_common_share, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_ledger_that_comes_back_after_its_receipt_is_gone_begins_at_zero, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_a_share_that_changes_while_it_is_folded_counts_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_servers_share_a_limit_until_one_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_server_without_demand_leaves_the_others_the_limit, setup, teardown),
     };
