@@ -19,10 +19,10 @@ struct access_control {
     const struct role_set *current;
     const struct role_set *provided; /* the roles of the operator's file, which no record holds */
     const char *first_role, *first_password;
-    uint64_t version; /* of the records that current was read from or written to; 0: none */
+    uint64_t version; /* of the records that current was read from or written to; 0 if none */
     bool unread;      /* they have changed, and could not be read */
     atomic_bool noticed; /* another server has changed a record, perhaps of a role. Any thread sets it */
-    const struct role_set *draft; /* with the changes of the thread that holds change_lock; NULL: there are none */
+    const struct role_set *draft; /* with the changes of the thread that holds change_lock; NULL if there are none */
     struct arena arena;           /* of the changes */
     struct eng_meta_change *changes; /* room for n_changes and one more */
     uint32_t n_changes;
@@ -55,7 +55,7 @@ uint64_t access_generation(const struct access_control *a) {
 /* Makes s the current set and takes over the caller's reference to it. */
 static const struct role_set *publish(struct access_control *a, const struct role_set *s) {
     pthread_mutex_lock(&a->current_lock);
-    const struct role_set *before = a->current; /* NULL: at the start */
+    const struct role_set *before = a->current; /* NULL means at the start */
     a->current = s;
     pthread_mutex_unlock(&a->current_lock);
     atomic_fetch_add_explicit(&a->generation, 1, memory_order_release);
@@ -168,7 +168,7 @@ const struct role_set *access_put(struct access_control *a, const struct role *r
 }
 
 /* Returns the set with that role of the operator's file in it: an existing role gets the hash, a
- * new one all rights. NULL: err. */
+ * new one all rights. Returns NULL with e set. */
 static const struct role_set *with_provided(const struct role_set *s, const char *name, const char *hash,
                                             struct err *e) {
     const struct role *there = role_find(s, name);

@@ -30,7 +30,7 @@ struct access_options {
     struct eng *eng;
     struct catalog *catalog;
     /* If there is no role at all, access_open makes one with this name, this password and all
-     * rights. NULL: it makes none. Both strings outlive the roles. */
+     * rights. NULL if it makes none. Both strings outlive the roles. */
     const char *first_role, *first_password;
 };
 
@@ -41,8 +41,8 @@ void access_close(struct access_control *a);
 /* Call before the store is put back to a saved state. Until access_resume, notices of dropped
  * objects remove no grants. */
 void access_suspend(struct access_control *a);
-/* changed: the store was replaced; the roles become those that it holds and those of the
- * operator's file, as after a start. -1: the store cannot be read. */
+/* changed: the store was replaced; the roles become those that it holds and those of the operator's
+ * file, as after a start. Returns -1 if the store cannot be read. */
 int access_resume(struct access_control *a, bool changed, struct err *e) MUST_CHECK;
 
 /* A reference to the current set. Any thread. */
@@ -51,7 +51,7 @@ const struct role_set *access_roles(struct access_control *a);
 uint64_t access_generation(const struct access_control *a);
 
 /* Makes sure that the current set is as new as the call: other servers may have changed roles. Waits for
- * the store. -1: ERR_OVERLOADED, or the store cannot be read. */
+ * the store. Returns -1 with ERR_OVERLOADED, or the store cannot be read. */
 int access_catch_up(struct access_control *a, struct err *e) MUST_CHECK;
 
 /* ---- changes ---- */
@@ -65,7 +65,7 @@ enum { ACCESS_AGAIN = 1 };
 int access_end(struct access_control *a, int rc, struct err *e) MUST_CHECK;
 /* -1, ERR_INVALID: the role has as many permissions as it may have. */
 int access_no_room(struct err *e);
-/* Puts the role and returns the set with it. NULL: err. */
+/* Puts the role and returns the set with it. Returns NULL with e set. */
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) MUST_CHECK;
 /* Adds a role of the operator's file: an existing role gets this password hash, a new one all
  * rights. The change is not recorded. Not between access_begin and access_end. */

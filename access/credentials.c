@@ -18,7 +18,7 @@ enum { WORDS_MAX = 6, KEYS_MAX = 10000 };
 struct reader {
     const char *path;
     unsigned line;
-    struct access_control *access; /* NULL: the file is only checked */
+    struct access_control *access; /* NULL if the file is only checked */
     struct access_keys *keys;
     struct err *e;
 };

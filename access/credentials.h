@@ -33,6 +33,6 @@ int credentials_read(const char *path, struct access_control *a, struct access_k
 /* True if token (empty: none) is the session token of the key. A key without a session token
  * accepts only an empty one, as on AWS. */
 bool access_key_takes(const struct access_key *key, struct slice token);
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 const struct access_key *access_key_find(const struct access_keys *k, struct slice id);
 void access_keys_fini(struct access_keys *k);

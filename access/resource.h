@@ -39,5 +39,5 @@ void resource_show(const struct resource *r, struct buf *out);
 void permission_missing(enum permission p, const char *role, const struct resource *on, struct buf *out);
 /* "<table k.t>" of "data/k/t". */
 void resource_show_text(const char *text, struct buf *out);
-/* Replaces the resource by the one directly above it. False: it has none. */
+/* Replaces the resource by the one directly above it. Returns false if it has none. */
 bool resource_up(struct resource *r);

@@ -116,7 +116,8 @@ bool role_has_room(const struct role *r, const char *resource) {
     return there;
 }
 
-/* Copies the sorted names into the arena with name added (has) or removed. NULL: no memory. */
+/* Copies the sorted names into the arena with name added (has) or removed. Returns NULL if memory
+ * is exhausted. */
 static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has,
                                      struct arena *a) {
     const char **names = ARENA_ARRAY(a, *n_of + 1, const char *);

@@ -47,8 +47,8 @@ const struct role *role_at(const struct role_set *s, uint32_t i);
 const struct role *role_find(const struct role_set *s, const char *name);
 void role_set_ref(const struct role_set *s);
 void role_set_unref(const struct role_set *s);
-/* Returns a set in which role replaces the role of that name or is added; with role NULL, the
- * set without that name. NULL: no memory. */
+/* Returns a set in which role replaces the role of that name or is added; with role NULL, the set
+ * without that name. Returns NULL if memory is exhausted. */
 const struct role_set *role_set_with(const struct role_set *s, const char *name, const struct role *role) MUST_CHECK;
 const struct role_set *role_set_empty(void) MUST_CHECK;
 
@@ -64,7 +64,7 @@ uint32_t role_permissions(const struct role_set *s, const char *name, const stru
 
 /* Each of these fills out with a changed copy of the role: permissions on a resource added or
  * removed; a membership added or removed. The copy lives in the arena and shares unchanged parts
- * with r. -1: no memory. */
+ * with r. Returns -1 if memory is exhausted. */
 int role_granted(const struct role *r, const char *resource, uint32_t add, uint32_t take, struct arena *a,
                  struct role *out) MUST_CHECK;
 /* Whether role_granted may add permissions on the resource: the role has some already, or fewer than
@@ -73,7 +73,7 @@ bool role_has_room(const struct role *r, const char *resource);
 int role_joined(const struct role *r, const char *other, bool member, struct arena *a, struct role *out) MUST_CHECK;
 /* The same for an identity of a certificate. */
 int role_identified(const struct role *r, const char *identity, bool has, struct arena *a, struct role *out) MUST_CHECK;
-/* The role that has the identity; NULL: none. */
+/* The role that has the identity; NULL if there is none. */
 const struct role *role_of_identity(const struct role_set *s, const char *identity);
 
 /* The role's record: version u8 | flags u8 | hash | memberships | grants, and in version 2 |

@@ -40,7 +40,7 @@ struct arena {
     uint8_t *at, *end;          /* free part of the newest chunk, no longer than the limit allows */
     size_t used, limit;         /* bytes handed out, and their maximum */
     size_t chunk_size;
-    struct arena_share *share; /* counts the chunks of this arena; NULL: none */
+    struct arena_share *share; /* counts the chunks of this arena; NULL if none */
 };
 
 /* Allocates nothing yet: the first arena_alloc does. limit 0: no limit. */
@@ -79,13 +79,13 @@ static inline void arena_rewind(struct arena *a, struct arena_mark m) {
 }
 
 /* Calls fn(p) when the memory that was handed out last becomes invalid. This frees resources that
- * are not the arena's memory but live as long. -1: no memory, and fn is not called. */
+ * are not the arena's memory but live as long. -1 if no memory, and fn is not called. */
 int arena_own(struct arena *a, void (*fn)(void *p), void *p) MUST_CHECK;
 /* Calls the functions that arena_own registered after the mark, the newest first. The memory handed
  * out stays valid. */
 void arena_let_go(struct arena *a, struct arena_mark m);
 
-/* The memory is aligned for any type. NULL: the limit is reached, or there is no memory. */
+/* The memory is aligned for any type. Returns NULL if the limit is reached, or memory is exhausted. */
 void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */
 MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
     enum { ALIGN = _Alignof(max_align_t) };

@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 
 /* Makes room for one more item behind the n that the array has. array: the address of its pointer.
- * size: of an item, in bytes. -1: no memory; nothing has changed. */
+ * size: of an item, in bytes. Returns -1 if memory is exhausted; nothing has changed. */
 static inline MUST_CHECK int array_room(void *array, size_t n, size_t *cap, size_t size) {
     size_t more = *cap ? 2 * *cap : 16;
     void *items;

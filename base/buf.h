@@ -44,7 +44,8 @@ void buf_fini(struct buf *b);
 void buf_clear(struct buf *b, size_t keep);
 /* The uncommon part of buf_reserve. */
 uint8_t *buf_grow(struct buf *b, size_t n) MUST_CHECK;
-/* Makes room for n more bytes. NULL: the buffer failed. The bytes count only after buf_advance. */
+/* Makes room for n more bytes. Returns NULL if the buffer failed. The bytes count only after
+ * buf_advance. */
 MUST_CHECK static inline uint8_t *buf_reserve(struct buf *b, size_t n) {
     bool room = n - 1 < b->cap - b->n && !b->failed; /* none for n 0: there may be no memory yet */
     return LIKELY(room) ? b->p + b->n : buf_grow(b, n);

@@ -17,7 +17,7 @@
 struct clock {
     int64_t (*wall_us)(struct clock *); /* microseconds since 1970 UTC; may go back */
     int64_t (*mono_us)(struct clock *); /* microseconds since some fixed moment; never goes back */
-    int64_t (*machine_us)(struct clock *); /* monotonic and never moved; NULL: mono_us serves */
+    int64_t (*machine_us)(struct clock *); /* monotonic and never moved; NULL if mono_us serves */
 };
 
 /* The machine's clocks. Any thread. */
@@ -70,10 +70,10 @@ void clock_control_run(struct clock_control *c);
 /* Sets the wall time to that of the clock beneath, which may be a step back. The monotonic time
  * never steps back. */
 void clock_control_free(struct clock_control *c);
-/* Advances the clock by us >= 0. A frozen clock stays frozen. -1: past the year 9999. */
+/* Advances the clock by us >= 0. A frozen clock stays frozen. Returns -1 if past the year 9999. */
 int clock_control_advance(struct clock_control *c, int64_t us);
 /* Sets the wall time, forward or back. The monotonic time moves forward by as much; it stays when
- * the wall time moves back. -1: before 1970 or past the year 9999. */
+ * the wall time moves back. Returns -1 if before 1970 or past the year 9999. */
 int clock_control_set(struct clock_control *c, int64_t wall_us);
 /* Calls cb after each move, on the thread that moves the clock. cb must not move the clock.
  * Register listeners before other threads use the clock. */

@@ -35,7 +35,7 @@ struct err {
     bool set;
     bool no_memory; /* set by err_nomem: the request itself may be valid */
     enum err_code code;
-    const char *rule; /* the rule that the request broke, a name of keyspaces/refusal.def; NULL: none of them */
+    const char *rule; /* the rule that the request broke, a name of keyspaces/refusal.def; NULL if none of them */
     struct err_detail detail;
     char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */
 };

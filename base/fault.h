@@ -18,7 +18,7 @@ enum fault_point {
 
 enum { FAULT_ALWAYS = -1 };
 
-/* Makes the nth hit from now fail once (1: the next). FAULT_ALWAYS: every hit fails. 0: none. */
+/* Makes the nth hit from now fail once (1: the next). FAULT_ALWAYS: every hit fails. 0 if none. */
 void fault_arm(enum fault_point point, int64_t nth);
 /* How many hits are left until the armed one fails. Tests that count steps arm a distant hit and
  * see how often the point was hit since. */

@@ -35,5 +35,5 @@ struct heap {
 void heap_insert(struct heap *h, struct heap_node *n);
 /* Does nothing when the node is in no heap. */
 void heap_remove(struct heap *h, struct heap_node *n);
-/* The first node; NULL: the heap is empty. */
+/* The first node; NULL if the heap is empty. */
 static inline struct heap_node *heap_top(const struct heap *h) { return h->root; }

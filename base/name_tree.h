@@ -17,8 +17,8 @@ struct name_tree {
     struct name_node *root;
 };
 
-/* The value that was put with the name; NULL: there is none. Valid until the arena ends. */
+/* The value that was put with the name; NULL if there is none. Valid until the arena ends. */
 const uint32_t *name_tree_find(const struct name_tree *t, struct slice name);
-/* Puts a value with the name. 1: the name already has a value, and nothing changes. -1: no
- * memory. */
+/* Puts a value with the name. Returns 1 if the name already has a value, and nothing changes.
+ * Returns -1 if memory is exhausted. */
 int name_tree_put(struct name_tree *t, struct slice name, uint32_t value) MUST_CHECK;

@@ -15,11 +15,11 @@ struct object_list {
 
 /* The position of the first item whose object is not below this one; n: there is none. */
 uint32_t object_list_from(const struct object_list *l, uint32_t object);
-/* NULL: the object has no item. */
+/* Returns NULL if the object has no item. */
 void *object_list_find(const struct object_list *l, uint32_t object);
-/* Adds an item. Its object must not have one yet. -1: no memory. */
+/* Adds an item. Its object must not have one yet. Returns -1 if memory is exhausted. */
 int object_list_add(struct object_list *l, void *item) MUST_CHECK;
-/* Returns the removed item; NULL: there was none. */
+/* Returns the removed item, or NULL if there was none. */
 void *object_list_remove(struct object_list *l, uint32_t object);
 /* Frees the list, not the items. */
 void object_list_fini(struct object_list *l);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct slice {
-    const uint8_t *p; /* NULL: no value; an empty value has n == 0 and p != NULL */
+    const uint8_t *p; /* NULL for no value; an empty value has n == 0 and p != NULL */
     size_t n;
 };
 

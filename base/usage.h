@@ -15,7 +15,7 @@ enum usage_format { USAGE_HELP, USAGE_JSON, USAGE_FORMATS };
  * folders, a|b|c with these words. otherwise: the default value, may be NULL or "". */
 struct usage_flag {
     const char *name, *argument, *help, *otherwise;
-    const char *group; /* heading of the flags that begin with this one; NULL: none */
+    const char *group; /* heading of the flags that begin with this one; NULL if none */
 };
 struct usage_example {
     const char *line, *what;
@@ -39,7 +39,7 @@ struct usage_program {
     const struct usage_exit *exits;
 };
 
-/* "text" and "json", after --help=; -1: there is no such format. */
+/* "text" and "json", after --help=; -1 if there is no such format. */
 int usage_format_of(const char *name);
 
 void usage_begin(struct buf *out, enum usage_format f, const struct usage_program *p);

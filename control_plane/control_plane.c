@@ -15,7 +15,7 @@ enum { BODY_MAX = 1 << 20, ARENA_CHUNK = 16 << 10, ARENA_MAX = 64 << 20 };
 
 struct control_plane {
     struct control_plane_options o;
-    struct http_listener *plain, *tls; /* NULL: off */
+    struct http_listener *plain, *tls; /* NULL means off */
     pthread_mutex_t lock;              /* held by the running request, and while paused */
 };
 
@@ -124,9 +124,9 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
                      types[asked->protocol].due);
 }
 
-/* Runs the call's statement with the signer's permissions. -1: the catalogue, the rules of Keyspaces
- * or the permissions refuse it. The API's changes are asynchronous: the answer comes before the
- * change is visible. */
+/* Runs the call's statement with the signer's permissions. Returns -1 if the catalogue, the rules of
+ * Keyspaces or the permissions refuse it. The API's changes are asynchronous: the answer comes
+ * before the change is visible. */
 static int run_statement(struct call *c) {
     struct cql_execution x = {
         .db = c->o->db,
@@ -266,7 +266,7 @@ static void answer_error(struct call *c, const struct asked *asked, struct http_
     if (d) write_doc(asked, d, &out->body);
 }
 
-/* Answers a request. refusal: the text that refuses it; NULL: run its operation. */
+/* Answers a request. refusal: the text that refuses it; NULL means run its operation. */
 static void respond(struct control_plane *p, const struct http_request *q, const char *refusal,
                     struct http_answer *out) {
     struct arena arena;

@@ -26,16 +26,16 @@ struct doc {
     struct doc *next;         /* in its list or map */
 };
 
-/* A node that is not in a tree yet; NULL: no memory. */
+/* A node that is not in a tree yet; NULL if memory is exhausted. */
 struct doc *doc_new(struct arena *a, enum doc_kind kind) MUST_CHECK;
 void doc_append(struct doc *to, struct doc *d);
 
 /* ---- reading ---- */
 
-/* The last entry of the name in a map. NULL: there is no such entry, its value is null, or d is
- * NULL or not a map. */
+/* The last entry of the name in a map. Returns NULL if there is no such entry, its value is null,
+ * or d is NULL or not a map. */
 const struct doc *doc_get(const struct doc *d, const char *name);
-/* The text of an entry, copied with a NUL; NULL: there is no such entry, or no memory. */
+/* The text of an entry, copied with a NUL; NULL if there is no such entry, or memory is exhausted. */
 const char *doc_text(struct arena *a, const struct doc *d, const char *name);
 
 /* ---- making ---- */
@@ -65,15 +65,16 @@ struct doc_builder {
     struct slice name; /* of the next entry of a map; p NULL: not read yet */
     bool no_memory;
 };
-/* Adds a node to the innermost open container. NULL: too many nodes, a second root, an entry
- * without a name, or no memory. */
+/* Adds a node to the innermost open container. Returns NULL if there are too many nodes, a second
+ * root or an entry without a name, or memory is exhausted. */
 struct doc *doc_add(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
-/* Adds a list or map as doc_add does, and opens it. NULL: as doc_add, or too deep. */
+/* Adds a list or map as doc_add does, and opens it. Returns NULL as doc_add does, or if it is too deep. */
 struct doc *doc_begin(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
 void doc_end(struct doc_builder *b);
-/* Adds a copy of a text. False: the text is not UTF-8, or as doc_add. */
+/* Adds a copy of a text. Returns false if the text is not UTF-8, or as doc_add. */
 bool doc_add_text(struct doc_builder *b, struct slice text) MUST_CHECK;
-/* Sets the name of the next entry, copied. False: no map is open, it is not UTF-8, or no memory. */
+/* Sets the name of the next entry, copied. Returns false if no map is open, it is not UTF-8, or
+ * memory is exhausted. */
 bool doc_name(struct doc_builder *b, struct slice name) MUST_CHECK;
 
 /* Reads a body into a tree in the arena. NULL and ERR_INVALID: it cannot be parsed. An empty

@@ -15,7 +15,7 @@
 /* NULL and ERR_INVALID: the form cannot be parsed, or has too many entries. Numbered entries are in
  * the order of their numbers. */
 struct doc *form_read(struct arena *a, struct slice body, struct err *e) MUST_CHECK;
-/* The value of an entry of that name, copied with a NUL; NULL: there is no such entry. */
+/* The value of an entry of that name, copied with a NUL; NULL if there is no such entry. */
 const char *form_find(struct arena *a, struct slice body, const char *name);
 
 void form_write_answer(const struct doc *d, const char *xmlns, const char *operation, const char *request_id,

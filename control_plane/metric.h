@@ -18,8 +18,8 @@ struct metric {
 };
 
 struct metric_want {
-    const char *name;             /* NULL: all */
-    const char *keyspace, *table; /* "": metrics of the account; NULL: any */
+    const char *name;             /* NULL for all */
+    const char *keyspace, *table; /* "": metrics of the account; NULL for any */
     bool names_only;              /* gives each metric once; its values mean nothing */
     bool without_sizes;           /* does not count sizes of tables; they are 0 */
 };

@@ -66,8 +66,8 @@ static const struct schema_table *table_of(struct call *c, const char *resource)
     return t && !t->keyspace->is_system ? t : NULL;
 }
 
-/* Reads the target that a request names. Its table is NULL when there is no such table. -1: the
- * names do not have the form of a target. */
+/* Reads the target that a request names. Its table is NULL when there is no such table. Returns -1
+ * if the names do not have the form of a target. */
 static int take_target(struct call *c, struct target *out) {
     struct err none = {0}, *err = c->err;
     const struct doc *dimension = doc_get(c->in, "ScalableDimension");

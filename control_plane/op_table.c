@@ -86,7 +86,8 @@ static int take_tags(struct call *c, const struct doc *tags, struct setting_map 
     return 0;
 }
 
-/* Adds the settings of the request to a statement's properties. -1: a setting is not allowed. */
+/* Adds the settings of the request to a statement's properties. Returns -1 if a setting is not
+ * allowed. */
 static int take_settings(struct call *c, struct ast_props *props) {
     static const char *const scaling[] = {"readCapacityAutoScaling", "writeCapacityAutoScaling"};
     struct table_settings *s = ARENA_NEW(c->arena, struct table_settings);

@@ -18,13 +18,13 @@ struct call {
     const char *operation;       /* its name: UpdateTable */
     struct arena *arena;
     const char *region;          /* in the names of resources; see signature_region */
-    const char *role;            /* the signer's role; NULL: the server asks for no signatures */
+    const char *role;            /* the signer's role; NULL means the server asks for no signatures */
     char client[IP_ADDRESS_TEXT]; /* its numeric address */
     const struct schema *schema; /* a snapshot, taken when the operation began */
     const struct doc *in;        /* the request; it has the operation's shape */
     struct doc_maker make;
     struct doc *out;             /* the answer: a map that the operation fills */
-    struct ast_stmt *statement;  /* that is run after the operation, and that the answer is about; NULL: none */
+    struct ast_stmt *statement;  /* that is run after the operation, and that the answer is about; NULL if none */
     enum api_error error;        /* valid after -1 */
     const char *resource;        /* the ARN that a ResourceNotFoundException names, or NULL */
     struct err *err;             /* its text */
@@ -42,16 +42,16 @@ int call_nomem(struct call *c);
 
 /* ---- resources ---- */
 
-/* A member that the request's shape requires, as a C string; NULL: no memory. */
+/* A member that the request's shape requires, as a C string; NULL if memory is exhausted. */
 const char *call_text(struct call *c, const char *member);
-/* ARNs; NULL: no memory. */
+/* ARNs; NULL if memory is exhausted. */
 const char *arn_of_keyspace(struct call *c, const char *keyspace);
 const char *arn_of_table(struct call *c, const char *keyspace, const char *table);
 
 /* Does the API show the keyspace? It hides Tally's own system keyspaces, which AWS does not
  * have. */
 bool call_shows(const struct schema_keyspace *ks);
-/* The keyspace, table or type that a request names. NULL: ResourceNotFoundException. */
+/* The keyspace, table or type that a request names. Returns NULL with ResourceNotFoundException. */
 const struct schema_space *call_space(struct call *c, const char *keyspace);
 /* Sets ResourceNotFoundException for a keyspace. Returns -1. */
 int call_no_keyspace(struct call *c, const char *keyspace);
@@ -67,7 +67,7 @@ int call_check_active(struct call *c, const char *what, const char *name, enum s
 int call_check_active_in(struct call *c, const char *keyspace, const char *what, const char *name,
                          enum schema_status status) MUST_CHECK;
 
-/* The type in CQL's notation; NULL: no memory. */
+/* The type in CQL's notation; NULL if memory is exhausted. */
 const char *type_text(struct call *c, const struct cql_type *t);
 
 /* ---- pages ---- */
@@ -80,8 +80,8 @@ struct page {
 };
 /* Reads the members maxResults and nextToken of the request. */
 int page_begin(struct call *c, struct page *p) MUST_CHECK;
-/* Begins a page of room names; token: the name of the service's member with the token. -1: the
- * error invalid, because the token is not one of this service. */
+/* Begins a page of room names; token: the name of the service's member with the token. Returns -1
+ * if the error invalid, because the token is not one of this service. */
 int page_begin_at(struct call *c, struct page *p, const char *token, uint32_t room, enum api_error invalid) MUST_CHECK;
 /* Is the name on the page? Call it with each name, in order. When the page is full it puts the
  * token into the answer. */

@@ -36,7 +36,7 @@ static bool take_apart(const char *text, struct authorization *out) {
     return true;
 }
 
-/* Parses "20260102T030405Z" to seconds since 1970; -1: the text has another form. */
+/* Parses "20260102T030405Z" to seconds since 1970; -1 if the text has another form. */
 static int64_t time_of(const char *date) {
     static const char form[] = "ddddddddTddddddZ";
     struct tm tm = {0};

@@ -11,11 +11,11 @@
 
 /* The Region that the request is signed for, whether the signature is right or not. It is the
  * server's own one when the request has no signature, or one for a Region that AWS does not have.
- * NULL: no memory. */
+ * Returns NULL if memory is exhausted. */
 const char *signature_region(const struct http_request *q, const char *own, struct arena *a) MUST_CHECK;
 
-/* Checks the request's signature for the Region and the service, and returns the key that signed it. NULL: *error
- * and e give the reason. now_s: seconds since 1970. */
+/* Checks the request's signature for the Region and the service, and returns the key that signed it. Returns NULL
+ * with the reason in *error and e. now_s: seconds since 1970. */
 const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
                                          const struct http_request *q, int64_t now_s, struct arena *a,
                                          enum api_error *error, struct err *e) MUST_CHECK;

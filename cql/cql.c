@@ -145,7 +145,8 @@ static enum cql_work_class class_of(const struct cql_request *in) {
     }
 }
 
-/* Checks a QUERY, PREPARE or BATCH before any work. True: a worker of work_class must run it. */
+/* Checks a QUERY, PREPARE or BATCH before any work. Returns true if a worker of work_class must run
+ * it. */
 static bool exceeds_loop_share(struct cql_run *r) {
     if (r->blocking) return false;
     if (r->in->kind == REQUEST_BATCH) {
@@ -169,7 +170,7 @@ static bool exceeds_loop_share_by_values(struct cql_run *r, const struct cql_sta
 
 /* ---- kinds of request ---- */
 
-/* The keyspace for unqualified names: the request's (v5), or the session's; NULL: none. */
+/* The keyspace for unqualified names: the request's (v5), or the session's; NULL if none. */
 static int default_keyspace(struct cql_run *r, const char **out) {
     *out = r->session && *r->session->keyspace ? r->session->keyspace : NULL;
     if (!r->in->params.keyspace.p) return 0;

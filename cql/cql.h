@@ -31,7 +31,7 @@ void cql_db_free(struct cql_db *db);
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
                              const struct stop_check *stop_check, struct table_size *out, struct err *e) MUST_CHECK;
 /* The size that cql_table_billable_bytes found last; returns at once, on any thread. Result: the
- * time of that call, in microseconds since 1970; 0: no call yet. */
+ * time of that call, in microseconds since 1970; 0 for no call yet. */
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
 enum cql_outcome cql_run(struct cql_run *r);
@@ -40,7 +40,8 @@ enum cql_outcome cql_run(struct cql_run *r);
 int cql_catch_up(struct cql_db *db, struct err *e) MUST_CHECK;
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
 enum cql_outcome cql_run_more(struct cql_run *r);
-/* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
+/* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. Returns -1 with err set
+ * if it is refused. */
 int cql_admit(struct cql_run *r) MUST_CHECK;
 /* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch
  * (nothing on FAILED); on a thread that may block it is committed. outcome is cql_run's; returned

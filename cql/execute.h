@@ -13,14 +13,14 @@
 struct cql_execution {
     struct cql_db *db;
     struct cql_request request;
-    struct cql_session *session; /* NULL: a session of the server's own, outside all limits, with the role */
-    const char *role;            /* without a session; NULL: the server has no roles */
-    const char *client_address;  /* without a session; numeric; NULL: the server itself sends the request */
+    struct cql_session *session; /* NULL for a session of the server's own, outside all limits, with the role */
+    const char *role;            /* without a session; NULL if the server has no roles */
+    const char *client_address;  /* without a session; numeric; NULL means the server itself sends the request */
     struct arena *arena;         /* holds the results */
-    struct row_sink *sink;       /* NULL: rows are dropped */
+    struct row_sink *sink;       /* NULL if rows are dropped */
     bool prices;                 /* a write is planned and charged; nothing is admitted or written */
-    int64_t timeout_us;          /* 0: none */
-    struct compat_notes *notes;  /* gets the uses of what Amazon Keyspaces refuses; NULL: they go to the report */
+    int64_t timeout_us;          /* 0 if none */
+    struct compat_notes *notes;  /* gets the uses of what Amazon Keyspaces refuses; NULL means they go to the report */
 
     /* results */
     struct op_cost cost;

@@ -19,7 +19,7 @@ static bool is_value(uint16_t code) {
 
 struct writer {
     char *at, *start;
-    int listed; /* 1: the last token is a ?, 2: a comma behind one */
+    int listed; /* 1 if the last token is a ?, 2: a comma behind one */
 };
 
 /* Comparisons with constants, because a call of memchr for each token is 3 % of an unprepared read. */

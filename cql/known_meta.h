@@ -31,7 +31,7 @@ struct known_meta {
     struct cql_client *first, *last; /* connections, by age */
     size_t n;
     uint64_t changes; /* so far */
-    uint64_t lost;    /* the newest change whose note gave way; 0: none that matters */
+    uint64_t lost;    /* the newest change whose note gave way; 0 if none that matters */
 };
 
 void known_meta_fini(struct known_meta *k);

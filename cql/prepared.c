@@ -362,7 +362,7 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
     return p;
 }
 
-/* Compiles the statement for the current schema. NULL: it counts as unprepared. */
+/* Compiles the statement for the current schema. Returns NULL if it counts as unprepared. */
 static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
     const struct schema *now = catalog_schema(db->options.catalog);
     enum fate fate = fate_of(p, now);

@@ -31,9 +31,9 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
 /* Forgets what a change of the schema (a listener of the catalogue; arg: the cql_db) has made void. */
 void prepared_on_change(void *arg, const struct schema_change *change);
 
-/* Calls take for every statement with an id above after (16 bytes; NULL: all statements), in the
- * order of the ids, until take returns -1. The cache is locked meanwhile: take must not prepare.
- * from: the cache. For system.prepared_statements (system_schema/system_tables/virtual.h). */
+/* Calls take for every statement with an id above after (16 bytes; NULL means all statements), in
+ * the order of the ids, until take returns -1. The cache is locked meanwhile: take must not
+ * prepare. from: the cache. For system.prepared_statements (system_schema/system_tables/virtual.h). */
 int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 /* Leaves the statement with this id, or (NULL) every cached statement, out of prepared_each until the cache
@@ -44,7 +44,7 @@ const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 /* Its text, with a 0 behind it: to be compiled, and (cql_shown) to be kept and shown. */
 struct slice prepared_query(const struct cql_prepared *p);
 struct slice prepared_shown(const struct cql_prepared *p);
-/* The default keyspace when it was prepared; NULL: none. */
+/* The default keyspace when it was prepared; NULL if there is none. */
 const char *prepared_keyspace(const struct cql_prepared *p);
 
 /* ---- for the protocol ---- */

@@ -57,28 +57,28 @@ struct eng_test_faults {
 /* A pool of a Ceph cluster as the store. */
 struct eng_rados {
     const char *conf, *pool; /* path of ceph.conf; the pool's name */
-    uint64_t split_keys;     /* a shard with more keys splits; 0: the default */
-    /* Names this engine to the others, in eng_peer_died: a random number, another one each time. 0: they
-     * will not be told of its death */
+    uint64_t split_keys;     /* a shard with more keys splits; 0 for the default */
+    /* Names this engine to the others, in eng_peer_died: a random number, another one each time. 0 if
+     * they will not be told of its death */
     uint32_t incarnation;
 };
 
 struct eng_options {
-    const struct eng_rados *rados; /* keeps rows and named records there, and nothing in data_dir; NULL: no */
-    const char *data_dir; /* NULL: rows are in memory */
+    const struct eng_rados *rados; /* keeps rows and named records there, and nothing in data_dir; NULL if no */
+    const char *data_dir; /* NULL if rows are in memory */
     enum eng_durability durability;
     /* open a store that is damaged in front of acknowledged rows, and lose the rows behind the
      * damage */
     bool cut_damage;
-    size_t block_cache_bytes, memtable_bytes; /* memtable: each of ENG_MEMTABLES; 0: defaults */
-    /* memory for the cache of rows and slices; 0: no cache. A shared store has none */
+    size_t block_cache_bytes, memtable_bytes; /* memtable: each of ENG_MEMTABLES; 0 means defaults */
+    /* memory for the cache of rows and slices; 0 for no cache. A shared store has none */
     size_t row_cache_bytes;
-    unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
-    uint32_t reclaim_rows_per_second; /* pace of the reclaimer; 0: no reclaimer */
+    unsigned background_jobs;                 /* flushes and compactions at a time; 0 for default */
+    uint32_t reclaim_rows_per_second; /* pace of the reclaimer; 0 for no reclaimer */
     struct clock *clock;
     bool shared;         /* the store is in memory, and other engines will be opened beside this one */
     struct eng *beside;  /* shares that engine's store in memory; closed in any order */
-    const struct eng_test_faults *faults; /* of a shared store in memory; NULL: none */
+    const struct eng_test_faults *faults; /* of a shared store in memory; NULL if none */
 };
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;
@@ -180,8 +180,8 @@ void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n);
  * commit thread. It also wakes the commit thread before it sleeps. */
 void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n);
 bool eng_gathers(struct eng *eng);
-/* Blocks for the duration of a sync. False: nothing was done, because another thread syncs, or
- * syncs take long on this disk. */
+/* Blocks for the duration of a sync. Returns false if nothing was done, because another thread
+ * syncs, or syncs take long on this disk. */
 bool eng_sync_here(struct eng *eng) MUST_CHECK;
 void eng_wake_sync(struct eng *eng);
 /* Blocks until seq is durable: 0, or -1 when a sync failed. Not on a loop. */
@@ -227,9 +227,9 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
  * commits or drops it, and other writes of the batch share it. Reads do not see the writes of a
  * batch that is not committed. So a row that the batch wrote under a stripe (eng_batch_wrote)
  * cannot be read for another write (eng_batch_has_written, which may also be true for a row that
- * was not written). 1: the stripe now belongs to the batch, and eng_batch_unlock frees it as long
- * as nothing was written under it; 0: the batch had it already; -1: it is not free, or the store
- * has several writers: then the ballot must be read, which may block. */
+ * was not written). Returns 1 if the stripe now belongs to the batch, and eng_batch_unlock frees it
+ * as long as nothing was written under it, or 0 if the batch had it already, or -1 if it is not
+ * free, or the store has several writers: then the ballot must be read, which may block. */
 int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) MUST_CHECK;
 void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part);
 bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part);
@@ -240,9 +240,9 @@ bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *par
 /* ---- reading ---- */
 
 /* Gets one row or static row, resolved at now (seconds; ENG_NEVER_EXPIRES, or ENG_AS_STORED: 1 when
- * anything is stored of it). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. The memory that row
- * points to lives as long as the arena's present allocations; a large row does not count towards
- * the arena's limit. row->newest_ts is set with 1 and with 0. */
+ * anything is stored of it). Returns 1 if visible, 0 if not, or -1 on error, ENG_INCOMPLETE. The
+ * memory that row points to lives as long as the arena's present allocations; a large row does not
+ * count towards the arena's limit. row->newest_ts is set with 1 and with 0. */
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind,
                 struct slice ck, int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost,
                 struct err *e) MUST_CHECK;
@@ -253,7 +253,7 @@ struct eng_pair {
     bool expired;              /* not visible, because its time to live has ended: row is as still stored */
     struct eng_row row, statics; /* newest_ts of both is set whether visible or not */
 };
-/* 0, -1: error, ENG_INCOMPLETE. Memory as for eng_row_get. */
+/* Returns 0 or -1 on error, ENG_INCOMPLETE. Memory as for eng_row_get. */
 int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now,
                  struct arena *a, struct eng_pair *out, struct op_cost *cost, struct err *e) MUST_CHECK;
 
@@ -261,8 +261,8 @@ struct eng_scan_spec {
     uint32_t table;
     const struct eng_part *part;      /* one partition, or NULL: a range of tokens */
     int64_t token_from, token_to;     /* both inclusive; used when part is NULL */
-    /* Of a range of tokens. 1; 0: the scan passes over the partition, which counts as not read; -1: it
-     * fails. NULL: all are wanted. */
+    /* Of a range of tokens. 1; 0 if the scan passes over the partition, which counts as not read; -1
+     * if it fails. NULL means all are wanted. */
     int (*wants)(void *arg, const struct eng_part *part, struct err *e);
     void *wants_arg;
     /* of clustering keys, in table order, not overlapping; n_slices 0: whole partitions */
@@ -276,8 +276,8 @@ struct eng_scan_spec {
      * n_markers */
     bool deletions;
     int64_t now;                      /* seconds */
-    uint64_t wanted;                  /* rows that the caller will take, about; 0: unknown */
-    struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL: every row has its cells */
+    uint64_t wanted;                  /* rows that the caller will take, about; 0 if unknown */
+    struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL if every row has its cells */
     bool batches;                     /* values are to stay for a batch of rows (eng_scan_begin_batch) */
     /* The end of the page before; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */
@@ -325,7 +325,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
  * ENG_PAUSED; no bound until it is called. The scan goes on where it stands once more are
  * allowed. */
 void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes);
-/* 1: item, 0: end, -1: error, ENG_INCOMPLETE, ENG_PAUSED. */
+/* Returns 1 if there is an item, 0 at the end, or -1 on error, ENG_INCOMPLETE, or ENG_PAUSED. */
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
 /* With spec.batches: rows that the scan gives from now on stay, as far as their item says so; those
  * before stay no longer. */
@@ -503,7 +503,8 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
 int eng_state_of(const struct eng *eng, const char *name, char of[ENG_STATE_OF_MAX], struct err *e) MUST_CHECK;
 /* Replaces the whole content by the saved state. No call to the engine may run meanwhile, except
  * from the engine's own threads, eng_ready, and a backup. The caller repeats its settings of tables
- * and histories afterwards. After a crash the content is either state. -1: nothing has changed. */
+ * and histories afterwards. After a crash the content is either state. Returns -1 if nothing has
+ * changed. */
 int eng_state_put_back(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
 /* Closes the replaced store and removes its files, if no read of it is left; waits a little for
  * that. Otherwise the next eng_state_put_back or eng_close does it. */
@@ -513,8 +514,8 @@ int eng_state_remove(struct eng *eng, const char *name, struct err *e) MUST_CHEC
 int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const char *of, int64_t saved_s), void *arg,
                    struct err *e) MUST_CHECK;
 /* Opens a saved state where it lies, only for eng_ingest and eng_history_ingest to copy from and
- * eng_meta_scan to read. NULL: e says why. The state may be removed while it is open. Close it with
- * eng_state_close. */
+ * eng_meta_scan to read. Returns NULL with e set. The state may be removed while it is open. Close
+ * it with eng_state_close. */
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) MUST_CHECK;
 void eng_state_close(struct eng *state);
 
@@ -528,14 +529,14 @@ struct eng_backup {
 };
 
 /* A backup of the whole store into a folder of backups, which is made when it is not there;
- * everything acknowledged before the call is in it. keep: only the newest so many stay; 0: all.
+ * everything acknowledged before the call is in it. keep: only the newest so many stay; 0 for all.
  * Blocking, long; while rows are written. */
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out,
                     struct err *e) MUST_CHECK;
 /* Without an engine. All of a folder, oldest first: at most max are filled in, *n is how many there
  * are. */
 int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) MUST_CHECK;
-/* Reads every file of a backup; -1: it is not whole, and e names the file. */
+/* Reads every file of a backup; -1 if it is not whole, and e names the file. */
 int eng_backup_verify(const char *folder, uint32_t number, struct err *e) MUST_CHECK;
 /* Makes a data folder, which holds none yet, of a backup; each file's checksum is compared. An
  * engine may be opened on it then, which writes its stamp. */
@@ -546,7 +547,7 @@ int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir
 enum { ENG_WATCHERS_MAX = 4 };
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
-/* Ends the watches that have this arg; NULL: all. None of them is called any more when it
+/* Ends the watches that have this arg; NULL means all. None of them is called any more when it
  * returns. */
 void eng_meta_unwatch(struct eng *eng, const void *arg);
 
@@ -555,7 +556,7 @@ void eng_meta_unwatch(struct eng *eng, const void *arg);
 struct eng_meta_change {
     struct slice key, value;
     bool deleted;
-    bool conditional; /* only if the record is as expected; NULL: only if there is none */
+    bool conditional; /* only if the record is as expected; NULL if only if there is none */
     const struct slice *expected;
     /* Watchers need not be told. A scan of more records than a store reads at once may then see the
      * change although it does not see an earlier one. */

@@ -17,7 +17,8 @@ enum kv_move { KV_SEEK /* first key >= */, KV_SEEK_BACK /* last key <= */, KV_NE
 
 struct kv_iter;
 struct kv_iter_ops {
-    /* 1: on a key, 0: at the end, -1, KV_INCOMPLETE. The key is used by the seeks only. */
+    /* Returns 1 if it is on a key, 0 if at the end, or -1 or KV_INCOMPLETE. The key is used by the
+     * seeks only. */
     int (*iter_move)(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e);
     void (*iter_free)(struct kv_iter *it);
 };

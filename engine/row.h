@@ -36,7 +36,7 @@ struct eng_cell {
     uint32_t column; /* schema_column.id: never reused within a table */
     uint8_t flags;
     int64_t ts;      /* microseconds */
-    int32_t ttl;     /* seconds; 0: none */
+    int32_t ttl;     /* seconds; 0 if none */
     int64_t expiry;  /* seconds since 1970: when an expiring cell ends, when a tombstone was made; else ENG_NO_EXPIRY */
     /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field
      * index u16 */
@@ -56,7 +56,7 @@ struct eng_row {
     int64_t del_ts; /* row deletion; ENG_NO_TS: none */
     int64_t del_at; /* seconds, when it was made */
     /* In a delta: it sets every column with an id below this, all columns its writer knows of, so
-     * it hides any older write of the row. 0: it leaves columns out. */
+     * it hides any older write of the row. 0 if it leaves columns out. */
     uint32_t covers_below;
     /* eng_row_get: newest timestamp of all records of the row or covering it, dead or alive;
      * ENG_NO_TS: none */
@@ -109,16 +109,18 @@ static inline bool eng_row_is_as_stored(const struct eng_row *r) {
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted
  * (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
-/* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1: ERR_SERVER
- * on damage; or the thread's check (base/stop_check.h) has stopped it, and has set its own error. */
+/* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. Returns -1
+ * with ERR_SERVER on damage; or the thread's check (base/stop_check.h) has stopped it, and has set its own
+ * error. */
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of cells with equal column and path only the winner stays. */
 void eng_row_sort(struct eng_row *r);
 /* out = reconcile(a, b), directly from and to stored form. Their order matters only for the key's
- * image, which is taken from a, the earlier one. -1: damaged bytes, or stopped as eng_row_decode. */
+ * image, which is taken from a, the earlier one. Returns -1 if the bytes are damaged, or it was stopped as
+ * eng_row_decode. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
 /* The same for rows that are decoded but not resolved. The result goes to *out, with its cells in
- * the arena; paths and values stay in the memory of a and b. -1: no memory. */
+ * the arena; paths and values stay in the memory of a and b. Returns -1 if memory is exhausted. */
 int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) MUST_CHECK;
 
 /* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion

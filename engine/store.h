@@ -28,7 +28,7 @@ struct store;
 
 /* A table while it is read. */
 struct store_view {
-    const struct engi_dropped *dropped; /* its dropped columns; NULL: none. Stays until the view ends */
+    const struct engi_dropped *dropped; /* its dropped columns; NULL if none. Stays until the view ends */
     bool gone;                          /* it was freed and has no rows; the store is not to be asked for any */
     uint32_t moment;                    /* the rest is the store's */
     uint64_t section;
@@ -55,19 +55,19 @@ struct store_read {
     int64_t covered_ts;   /* the newest deletion that covers the row: the partition's, or one of a range */
     uint32_t n_covering;  /* deletion records that cover it */
     uint32_t n_loose;     /* range deletions that were compared one by one */
-    uint64_t ballot;      /* the partition's; 0: no write was conditional yet, or the store has one writer */
+    uint64_t ballot;      /* the partition's; 0 if no write was conditional yet, or the store has one writer */
 };
 
 /* The keys that a cursor goes through. The spec stays as it is until the cursor is freed. */
 struct store_range {
     enum eng_tier tier;
-    const struct eng_part *part; /* one partition; NULL: partitions */
+    const struct eng_part *part; /* one partition; NULL means partitions */
     bool reverse;                /* it moves backwards, too: a scan of one partition in reverse */
     struct slice lower, upper;   /* [lower, upper): of one partition, or between partitions */
     /* In a range of one partition: where nothing was deleted, only keys in [from, to) are read. p
      * NULL: unknown */
     struct slice from, to;
-    uint64_t wanted;             /* records that the caller will take, about; 0: unknown */
+    uint64_t wanted;             /* records that the caller will take, about; 0 if unknown */
     bool both_ends;              /* the cursor reads keys at both ends of the range first */
 };
 
@@ -87,13 +87,13 @@ struct store_reclaim {
     bool whole;  /* false: only where readers passed much (STORE_MANY_COVERED) */
     int64_t now_seconds;
     int64_t before_seconds; /* tombstones and expired data from before may be removed */
-    int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0: none */
+    int64_t period_seconds; /* a part of the table that another engine has visited since then is left out; 0 if none */
     /* Called after each record, and where nothing is held; may wait. Not 0: the pass ends with it.
      * Above STORE_MORE. */
     int (*visited)(void *arg);
     /* Returns true once the pass has visited its share of records. The store then ends the pass at the
      * next place from which it can continue, sets *position to that place, and returns STORE_MORE.
-     * *position is 0 at the beginning of a table. NULL: the pass ends with the table. */
+     * *position is 0 at the beginning of a table. NULL if the pass ends with the table. */
     bool (*turn_over)(void *arg);
     uint64_t *position;
     /* Called after data were dropped from a record, which was value before, under a deletion that
@@ -151,12 +151,12 @@ struct store_ops {
     /* 0, -1, KV_INCOMPLETE */
     int (*read)(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                 struct err *e);
-    /* A cursor; iter_free of its ops frees it, before the view ends. NULL: e says why. */
+    /* A cursor; iter_free of its ops frees it, before the view ends. Returns NULL with e set. */
     struct kv_iter *(*cursor_open)(struct store *s, struct store_view *view, const struct store_range *range,
                                    struct err *e);
 
-    /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no
-     * memory. */
+    /* A batch (engine/rows/batch.h), whose first member the store does not initialise. Returns NULL
+     * if memory is exhausted. */
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
@@ -174,7 +174,7 @@ struct store_ops {
     /* Batches, views and cursors are gone. */
     void (*close)(struct store *s);
 
-    /* A store may also offer the following functions; NULL: it does not. */
+    /* A store may also offer the following functions; NULL if it does not. */
 
     /* Whether the partition with this token may have deletions of ranges or of itself, as the
      * view's newest cursor sees it; without it, any may have. */
@@ -185,7 +185,7 @@ struct store_ops {
     /* The batch was written or dropped. */
     void (*batch_done)(struct eng_batch *b);
     /* The bytes of a table in memory, which begins with a struct engi_table (engine/front/table.h);
-     * 0: it has nothing else. table_init initialises the rest, which is zero. */
+     * 0 if it has nothing else. table_init initialises the rest, which is zero. */
     size_t table_bytes;
     void (*table_init)(void *table);
     /* The table was freed, by this engine or another one, and no batch, view or cursor of it is
@@ -199,7 +199,7 @@ struct store_ops {
     /* Calls fn after another writer has changed a record, until the store is closed. Called
      * once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
-    const struct store_log_ops *log; /* NULL: what was committed is durable */
+    const struct store_log_ops *log; /* NULL if what was committed is durable */
     /* Whether an error in the background makes writes fail, writes have waited for long, or a
      * cluster does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);

@@ -28,7 +28,7 @@ struct compat_note {
     enum refusal_id id;
     const char *keyspace, *table;
     struct slice statement;
-    const char *words; /* the refusal's text; NULL: the text of the first use */
+    const char *words; /* the refusal's text; NULL if the text of the first use */
 };
 struct compat_notes {
     struct arena *arena;
@@ -38,15 +38,15 @@ struct compat_notes {
 struct compat {
     enum compat_mode mode;
     bool exempt;                  /* a table of Tally's own keyspaces: nothing is refused */
-    struct compat_report *report; /* mode REPORT: shared by all threads; NULL: only the notes count */
-    struct compat_notes *notes;   /* mode REPORT: uses go here first; NULL: to the report */
+    struct compat_report *report; /* mode REPORT: shared by all threads; NULL means only the notes count */
+    struct compat_notes *notes;   /* mode REPORT: uses go here first; NULL means to the report */
     struct slice statement;       /* the statement's text; may be empty */
     const char *keyspace, *table; /* or NULL */
     struct refusal_set uses;      /* mode REPORT: the rules that this copy's statement broke */
 };
 
-/* Applies one rule; further arguments are those of its words. 0: the use is allowed (always when c
- * is NULL). -1: refused, e is set. Any thread, with a copy of its own. */
+/* Applies one rule; further arguments are those of its words. Returns 0 if the use is allowed
+ * (always when c is NULL). Returns -1 if refused, e is set. Any thread, with a copy of its own. */
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...);
 /* Sets the statement's keyspace and table. On Tally's own keyspaces nothing is refused. */
 void compat_is_of(struct compat *c, const char *keyspace, const char *table);

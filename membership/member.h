@@ -12,7 +12,7 @@ struct member {
     uint8_t incarnation[MEMBER_ID]; /* a random UUID of this run of the server */
     uint64_t beat;                  /* counts the writes of the record */
     char address[IP_ADDRESS_TEXT];  /* where clients reach it */
-    uint16_t port, tls_port;        /* without and with TLS; 0: none */
+    uint16_t port, tls_port;        /* without and with TLS; 0 if none */
     int64_t started_s;              /* since 1970, by its own clock */
     uint8_t schema_version[MEMBER_ID];
     char datacenter[MEMBER_NAME], rack[MEMBER_NAME], release_version[MEMBER_VERSION];
@@ -40,7 +40,7 @@ void member_tokens(const uint8_t host_id[MEMBER_ID], int64_t out[MEMBER_TOKENS])
  * version | address, data centre, rack, release version, each [u16 length][bytes]. A later version
  * may append. */
 void member_encode(const struct member *m, struct buf *out);
-/* False: the record is damaged. */
+/* Returns false if the record is damaged. */
 bool member_decode(struct slice record, struct member *out) MUST_CHECK;
 /* Whether two records differ in their beat at most. */
 bool member_same_but_beat(struct slice a, struct slice b);

@@ -34,7 +34,7 @@ struct membership {
     struct buf found, lease; /* this server's record and the lease as they were read last; empty: there is none */
     struct buf damaged_key, damaged; /* a record that this round could not decode; empty: there is none */
     bool joined;             /* this server has a record, or had one */
-    uint8_t replaced[MEMBER_ID]; /* the run of this server whose record it replaced then; 0: there was none */
+    uint8_t replaced[MEMBER_ID]; /* the run of this server whose record it replaced then; 0 if there was none */
     bool doubled;            /* another server runs with its address, and this one writes no record any more (L3) */
     bool stale;              /* the record does not say what self does */
     bool overwritten;        /* the record that was read last is that of another run */

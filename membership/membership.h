@@ -81,7 +81,7 @@ struct membership_hooks {
     void *arg;
 };
 
-/* Reads the records. Blocks. NULL: e says why. */
+/* Reads the records. Blocks. Returns NULL with e set. */
 struct membership *membership_open(const struct membership_options *o, struct err *e) MUST_CHECK;
 /* Writes the record: from now on the others know this server. Blocks. */
 int membership_join(struct membership *m, const struct membership_hooks *hooks, struct err *e) MUST_CHECK;

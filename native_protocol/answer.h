@@ -8,9 +8,9 @@
 
 #include "native_protocol/call.h"
 
-/* Encodes the answer, or the error that occurs meanwhile. -1: not even an error could be
+/* Encodes the answer, or the error that occurs meanwhile. Returns -1 if not even an error could be
  * written. */
 int npi_answer_encode(struct np_call *call) MUST_CHECK;
-/* 1: the answer is held, and the loop sends and accounts it later; 0: sent; -1: no memory, close
- * the connection. */
+/* Returns 1 if the answer is held, and the loop sends and accounts it later, or 0 means sent, or -1
+ * for no memory, close the connection. */
 int npi_answer_deliver(struct np_call *call) MUST_CHECK;

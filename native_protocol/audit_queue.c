@@ -23,8 +23,8 @@ struct np_audit {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct buf queue;  /* under the lock: whole lines that the thread has not taken */
-    int next_fd;       /* under the lock: the file that replaces fd; -1: none */
-    int64_t stop_us;   /* under the lock: machine time at which the thread stops at the latest; 0: it does not stop */
+    int next_fd;       /* under the lock: the file that replaces fd; -1 if none */
+    int64_t stop_us;   /* under the lock: machine time at which the thread stops at the latest; 0 if it does not stop */
     bool complained;   /* under the lock: an error was logged since the last write */
     void (*on_room)(void *arg); /* set before the loops start */
     void *arg;
@@ -87,7 +87,8 @@ static bool out_of_time(struct np_audit *a) {
     return out;
 }
 
-/* Writes one stretch. Returns the bytes written; 0: the file takes none yet; -1: errno is set. */
+/* Writes one stretch. Returns the bytes written, 0 if the file takes none yet, or -1 with errno
+ * set. */
 static ssize_t write_some(struct np_audit *a, struct slice s) {
     struct pollfd p = {.fd = a->fd, .events = POLLOUT};
     if (poll(&p, 1, POLL_MS) <= 0) return 0;

@@ -25,7 +25,7 @@ struct np_audit *np_audit_open(const char *path, unsigned categories, enum np_au
 /* on_room is called on the log's thread each time waiting requests may run again. Called before any
  * request is audited. */
 void np_audit_on_room(struct np_audit *a, void (*on_room)(void *arg), void *arg);
-/* Opens the file again, after it was moved away. -1: the old file stays in use. */
+/* Opens the file again, after it was moved away. Returns -1 if the old file stays in use. */
 int np_audit_reopen(struct np_audit *a, struct err *e) MUST_CHECK;
 /* Lines that were not written. */
 uint64_t np_audit_lost(const struct np_audit *a);

@@ -13,10 +13,10 @@ struct np_blocks { /* zeroed: empty */
 };
 
 /* Takes over the memory of b, which is empty afterwards. Small buffers are copied into a common
- * block instead. -1: no memory; b is unchanged. */
+ * block instead. Returns -1 if memory is exhausted; b is unchanged. */
 int np_blocks_push(struct np_blocks *q, struct buf *b) MUST_CHECK;
-/* Takes the first block, whose memory belongs to the caller afterwards. False: the queue is
- * empty. */
+/* Takes the first block, whose memory belongs to the caller afterwards. Returns false if the queue
+ * is empty. */
 bool np_blocks_pop(struct np_blocks *q, struct buf *b);
 /* Moves all blocks of more behind those of q. */
 void np_blocks_join(struct np_blocks *q, struct np_blocks *more);

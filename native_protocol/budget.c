@@ -27,7 +27,7 @@ static bool by_making(const struct heap_node *a, const struct heap_node *b) {
     return s->making > t->making || (s->making == t->making && s->since_us < t->since_us);
 }
 
-/* The first share of a heap; NULL: the heap is empty. */
+/* The first share of a heap; NULL if the heap is empty. */
 #define TOP(heap, node) (heap_top(heap) ? HEAP_OBJECT(heap_top(heap), struct np_share, node) : NULL)
 
 /* The end of the share's grace, if its bytes do not move again. */
@@ -105,14 +105,14 @@ static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
 /* Selects the shares that may be evicted (they hold finished bytes) or revoked (they make
  * answers). */
 struct candidates {
-    struct np_share *but; /* this share stays; NULL: every share may go */
+    struct np_share *but; /* this share stays; NULL if every share may go */
     size_t holds;         /* evict only shares that hold more */
     size_t makes;         /* revoke only shares that make more; SIZE_MAX: none */
     bool grace;           /* spare the shares whose bytes still move */
 };
 
 /* Evicts or revokes the share that gives back the most bytes; of two alike, the one that has held
- * them longer. False: no share qualifies. */
+ * them longer. Returns false if no share qualifies. */
 static bool evict_one(struct np_budget *b, const struct candidates *who, int64_t now_us) {
     struct np_share *holder = who->grace ? most_still(b, now_us) : TOP(&b->held, held_node);
     struct np_share *maker = TOP(&b->making, making_node);

@@ -72,7 +72,7 @@ struct np_budget {
      * of its grace. making: shares with bytes in the making, ordered by their number. */
     struct heap held, still, in_grace, making;
     uint64_t looked; /* number of checks of a share's grace, so far */
-    const void *turn; /* the maker of a large answer that has the turn; NULL: none */
+    const void *turn; /* the maker of a large answer that has the turn; NULL if none */
 };
 
 struct np_share {

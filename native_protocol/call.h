@@ -49,12 +49,12 @@ struct np_trace {
 /* The effect of a fault of system_control.faults on a call (fault.h). */
 struct np_call_fault {
     bool checked;                  /* the faults were checked for one that hits it */
-    const struct fault_rule *rule; /* the fault that hits it, in the arena; NULL: none */
+    const struct fault_rule *rule; /* the fault that hits it, in the arena; NULL if none */
     bool begun;                    /* its effect before apply has taken place */
     /* the call was applied before the fault took effect: its writes remain, whatever the answer
      * is */
     bool applied;
-    int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
+    int64_t until_us;              /* machine time, until which it is delayed; 0 if it is not */
 };
 
 enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 96 << 20 /* a batch of 65,535 inserts takes 80 MB */ };
@@ -78,7 +78,7 @@ struct np_call {
     struct np_rows rows;
     enum cql_outcome outcome;
     struct np_call_fault fault;
-    uint64_t statement_id; /* the ledger's id of the statement; 0: none */
+    uint64_t statement_id; /* the ledger's id of the statement; 0 if none */
     struct slice statement_text;
     int64_t started_us; /* machine time; only when traced */
     struct np_trace trace; /* its steps; only when traced */

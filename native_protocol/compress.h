@@ -8,18 +8,18 @@
 
 enum np_compression { NP_COMPRESS_NONE, NP_COMPRESS_LZ4, NP_COMPRESS_SNAPPY };
 
-/* By the name of the STARTUP option, case-insensitive; -1: unknown. */
+/* By the name of the STARTUP option, case-insensitive; -1 if unknown. */
 int np_compression_find(struct slice name, enum np_compression *out) MUST_CHECK;
 
 /* Appends the plain form of body to out. The announced length is checked against max before
  * anything is allocated. */
 int np_body_decompress(enum np_compression how, struct slice body, uint32_t max, struct buf *out,
                        struct err *e) MUST_CHECK;
-/* Appends the compressed form of body, which may be larger than body. False: no memory, or body is
- * too large for LZ4; out is unchanged. */
+/* Appends the compressed form of body, which may be larger than body. Returns false if no memory,
+ * or body is too large for LZ4; out is unchanged. */
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out);
 
 /* Bare LZ4 blocks. n: the exact plain length. */
 int np_block_decompress(struct slice block, size_t n, uint8_t *out) MUST_CHECK;
-/* Appends a compressed block if it is smaller than plain. False: nothing was appended. */
+/* Appends a compressed block if it is smaller than plain. Returns false if nothing was appended. */
 bool np_block_compress(struct slice plain, struct buf *out);

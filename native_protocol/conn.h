@@ -72,24 +72,24 @@ struct np_conn {
         struct buf large; /* v5: an envelope that arrives in several segments */
         uint64_t skip;    /* bytes of an oversized body still to be passed over */
         struct np_share share; /* kept and large, of the server's budget */
-        int64_t begun_us; /* when it began to arrive, as of the loop's tick; 0: there is none */
+        int64_t begun_us; /* when it began to arrive, as of the loop's tick; 0 if there is none */
     } in;
     int64_t received_us; /* when bytes last arrived, as of the loop's tick */
-    int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
+    int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0 if none wait */
     size_t queued;    /* sent bytes that the peer had not taken at the last tick */
     struct np_output output;
     _Atomic bool gone; /* closed; workers skip the calls of a closed connection */
     struct np_work_client work; /* its waiting works; under the lock of the workers' queue */
 };
 
-/* Takes over fd. NULL: no memory, or too many connections; fd is closed. */
+/* Takes over fd. Returns NULL if memory is exhausted, or there are too many connections; fd is closed. */
 struct np_conn *npi_conn_new(struct np_loop *loop, int fd, struct np_tls *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
 /* Enters the values of STARTUP into the ledger's list of connections. */
 void npi_conn_introduce(struct np_conn *c, const struct np_startup *s);
 void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
-/* From AUTH to READY, as this role. -1: no memory. */
+/* From AUTH to READY, as this role. Returns -1 if memory is exhausted. */
 int npi_conn_log_in(struct np_conn *c, const char *role) MUST_CHECK;
 /* Closes the socket at once, and drops the loop's reference. */
 void npi_conn_close(struct np_conn *c);

@@ -132,7 +132,7 @@ static void set_account(struct np_call *call) {
 }
 
 /* Sends the response and accounts it, unless durability does both once the write is durable.
- * False: the connection cannot be answered, or must not be. */
+ * Returns false if the connection cannot be answered, or must not be. */
 static bool answer(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     bool hangs_up = UNLIKELY(npi_fault_hangs_up(call));
@@ -304,7 +304,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     else finish(call, planned);
 }
 
-/* Checks the envelope against the state of the connection. 0: valid. */
+/* Checks the envelope against the state of the connection. Returns 0 if it is valid. */
 static int check_envelope(const struct np_conn *c, const struct np_envelope *env, struct err *e) {
     const char *name = np_opcode_name(env->opcode);
     if (c->version && env->version != c->version)

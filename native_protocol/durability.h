@@ -40,7 +40,7 @@ struct np_held {
 
 struct np_durability {
     struct np_loop *loop;
-    struct np_held *now;         /* answers of this wake-up's batch; NULL: none */
+    struct np_held *now;         /* answers of this wake-up's batch; NULL if none */
     struct np_held *held, *tail; /* committed, by sequence */
     struct np_held *unused;      /* for the next batch; or NULL */
     _Atomic bool waits;          /* held is not empty: a thread that syncs wakes the loop */

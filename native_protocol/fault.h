@@ -16,16 +16,16 @@ static inline bool npi_fault_may(const struct np_call *call) {
     const struct faults *all = call->conn->loop->o->faults;
     return UNLIKELY(all != NULL) && (faults_count(all) || call->fault.rule);
 }
-/* Applies the fault to a call that is planned and sized. True: the call stops here with the outcome
- * FAILED, or OFFLOAD to start over. The thread that has the call. */
+/* Applies the fault to a call that is planned and sized. Returns true if the call stops here with
+ * the outcome FAILED, or OFFLOAD to start over. The thread that has the call. */
 bool npi_fault_before(struct np_call *call);
-/* Drops a part of the writes of a planned and sized call if its fault applies only a part. True:
- * the caller sizes the call again. */
+/* Drops a part of the writes of a planned and sized call if its fault applies only a part. Returns
+ * true if the caller must size the call again. */
 bool npi_fault_cut(struct np_call *call);
 /* Applies the fault to a call after apply: its writes remain, whatever the fault answers. */
 void npi_fault_after(struct np_call *call);
 /* Whether the call must still wait. On a worker. */
 bool npi_fault_delays(struct np_call *call);
-/* True: the fault closes the connection without an answer, and a begun answer was dropped. The
- * loop's thread. */
+/* Returns true if the fault closes the connection without an answer, and a begun answer was
+ * dropped. The loop's thread. */
 bool npi_fault_hangs_up(struct np_call *call);

@@ -28,8 +28,8 @@ void np_front_resume(struct np_front *f);
 /* Tells the clients that registered for such events of another server on the store. Any thread. */
 void np_front_tell_member(struct np_front *f, enum member_event event, const struct member *m);
 /* The bound ports. */
-uint16_t np_front_port(const struct np_front *f);     /* 0: none */
-uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
+uint16_t np_front_port(const struct np_front *f);     /* 0 if none */
+uint16_t np_front_tls_port(const struct np_front *f); /* 0 if none */
 /* Checks a login of another port, as np_logins_check does. The server has roles. */
 int np_front_login(struct np_front *f, const struct ip_address *client, const char *name, const char *password,
                    struct err *e) MUST_CHECK;

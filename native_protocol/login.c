@@ -94,7 +94,8 @@ static int err_too_many(struct err *e) {
 }
 
 /* Checks the password. Before it refuses a login it makes sure that the roles are as new as the request: another
- * server on the store may have changed them. hash: that of the role as last known. -1: they cannot be read. */
+ * server on the store may have changed them. hash: that of the role as last known. Returns -1 if they cannot be
+ * read. */
 static int verify(struct np_logins *p, const char *name, const char *password, char hash[PASSWORD_HASH_MAX],
                   bool *right, struct err *e) {
     char before[PASSWORD_HASH_MAX];
@@ -122,7 +123,7 @@ int np_logins_check(struct np_logins *p, const struct ip_address *client, const 
 
 /* ---- answers ---- */
 
-/* name: the role that the client named; NULL: none yet. */
+/* name: the role that the client named; NULL if none yet. */
 static void fail(struct np_conn *c, const struct np_envelope *env, const char *name, const struct err *e) {
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS_FAILED, 1);
     npi_audit_login(c, name, e);

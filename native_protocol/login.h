@@ -21,7 +21,7 @@ enum { NP_LOGIN_BURST = 20, NP_LOGIN_PER_SECOND = 2 };
 struct np_logins;
 struct np_logins_options {
     struct access_control *access;
-    const struct access_keys *keys; /* NULL: no SigV4 */
+    const struct access_keys *keys; /* NULL for no SigV4 */
     const char *region;             /* for which SigV4 logins are signed */
     struct clock *clock;
 };
@@ -32,8 +32,8 @@ void np_logins_stop(struct np_logins *p);
 void np_logins_free(struct np_logins *p);
 
 /* Checks a name and a password of a client of another port, under the same limit of guesses. The call takes as long as
- * hashing a password, so the thread must be one that may block. -1: err says that the password is wrong, or that there
- * were too many guesses. */
+ * hashing a password, so the thread must be one that may block. Returns -1 with err set if the password is wrong, or
+ * that there were too many guesses. */
 int np_logins_check(struct np_logins *p, const struct ip_address *client, const char *name, const char *password,
                     struct err *e) MUST_CHECK;
 

@@ -31,8 +31,8 @@ struct np_durability;
 struct np_logins; /* native_protocol/login.h */
 
 struct np_listener {
-    int fd; /* -1: none */
-    struct np_tls *tls; /* NULL: plain */
+    int fd; /* -1 if none */
+    struct np_tls *tls; /* NULL means plain */
     ev_io io;
     struct np_loop *loop;
 };
@@ -63,8 +63,8 @@ struct np_input_fns {
     /* Handles an envelope that has arrived. The request is answered now or later, or the connection
      * fails. */
     void (*on_envelope)(struct np_conn *c, const struct np_envelope *env);
-    /* The memory that the bodies of the last envelopes point into is about to be reused. NULL: those
-     * bodies are not used any more when on_envelope returns. */
+    /* The memory that the bodies of the last envelopes point into is about to be reused. NULL means
+     * those bodies are not used any more when on_envelope returns. */
     void (*on_end)(struct np_loop *l);
 };
 
@@ -73,8 +73,8 @@ struct np_loop {
     unsigned number; /* of the front's loops, and of its shard in the ledger */
     struct np_input_fns input;
     struct np_workers *workers; /* of all loops; set before the thread starts */
-    struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
-    struct np_logins *logins; /* the same; NULL: logins are not required */
+    struct np_committer *committer; /* the same; NULL means the store always takes a batch at once */
+    struct np_logins *logins; /* the same; NULL if logins are not required */
     struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
@@ -89,9 +89,9 @@ struct np_loop {
     bool is_awake;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    /* Wall clock, as the requests of this wake-up share it: the beginning of the next one; 0: none
-     * has begun. npi_loop_time reads it at the end of a request, for queued reads (ledger.h) of up
-     * to NP_UNTIMED at once. */
+    /* Wall clock, as the requests of this wake-up share it: the beginning of the next one; 0 if
+     * none has begun. npi_loop_time reads it at the end of a request, for queued reads (ledger.h)
+     * of up to NP_UNTIMED at once. */
     int64_t now_us;
     unsigned n_untimed; /* queued reads since then */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
@@ -140,7 +140,7 @@ static inline void npi_loop_time(struct np_loop *l) {
     l->n_untimed = 0;
     if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us);
 }
-/* A free or new call, with an empty arena; NULL: no memory. */
+/* A free or new call, with an empty arena; NULL if memory is exhausted. */
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
 void npi_call_free(struct np_call *c);

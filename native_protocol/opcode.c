@@ -4,7 +4,7 @@
 
 enum direction { RESPONSE, REQUEST };
 static const struct {
-    const char *name; /* NULL: no such opcode */
+    const char *name; /* NULL for no such opcode */
     enum direction direction;
 } opcodes[UINT8_MAX + 1] = {
 #define OPCODE(id, code, name, direction) [code] = {name, direction},

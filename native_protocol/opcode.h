@@ -11,6 +11,6 @@ enum np_opcode {
     NP_OPCODES
 };
 
-/* NULL: no such opcode. */
+/* Returns NULL if there is no such opcode. */
 const char *np_opcode_name(uint8_t code);
 bool np_opcode_is_request(uint8_t code);

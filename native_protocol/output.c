@@ -78,7 +78,8 @@ int np_output_begin_framing(struct np_output *o, bool lz4) {
     return buf_failed(&o->sending) ? -1 : 0;
 }
 
-/* Loads the next block, or else open, into sending. 1; 0: nothing is left; -1: no memory. */
+/* Loads the next block, or else open, into sending. 1; 0 if nothing is left; -1 if memory is
+ * exhausted. */
 static int load(struct np_output *o) {
     struct buf b;
     o->sending.n = o->sent = 0;

@@ -47,7 +47,7 @@ static inline struct buf *np_output_open(struct np_output *o) {
     return &o->open;
 }
 /* Appends a whole answer: its beginning in front, and the reply's further blocks with their charge;
- * both are empty afterwards. -1: no memory. */
+ * both are empty afterwards. Returns -1 if memory is exhausted. */
 int np_output_append(struct np_output *o, struct buf *front, struct np_reply *reply) MUST_CHECK;
 /* Appends the further blocks of a reply whose beginning is the end of open. */
 int np_output_append_rest(struct np_output *o, struct np_reply *reply) MUST_CHECK;

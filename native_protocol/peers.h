@@ -23,6 +23,6 @@ struct np_peers {
 
 void npi_peers_init(struct np_peers *p, uint32_t max, uint32_t max_each);
 void npi_peers_fini(struct np_peers *p);
-/* NULL: there are too many connections, or no memory. */
+/* Returns NULL if there are too many connections, or memory is exhausted. */
 struct np_peer *npi_peers_enter(struct np_peers *p, const struct ip_address *address);
 void npi_peers_leave(struct np_peers *p, struct np_peer *peer);

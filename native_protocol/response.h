@@ -34,7 +34,7 @@ struct np_reply {
     int16_t stream;
     struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
     struct np_blocks more; /* blocks behind out; at the end the tail, too */
-    struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
+    struct np_share *share; /* set by the caller after begin; NULL if blocks are not charged */
     size_t charged, making; /* for blocks; the part of charged that is in the making */
     bool no_room;           /* a block was refused, and waiting for room would help */
 };
@@ -53,7 +53,7 @@ void np_reply_cancel(struct np_reply *r);
 void np_reply_drop(struct np_reply *r);
 /* Moves all blocks of from, with their charge, to to, which has none. */
 void np_reply_move(struct np_reply *to, struct np_reply *from);
-/* The blocks become part of out. -1: no memory. */
+/* The blocks become part of out. Returns -1 if memory is exhausted. */
 int np_reply_flatten(struct np_reply *r) MUST_CHECK;
 /* The reply is finished: its blocks, and the memory of out when out belongs to the reply alone,
  * count as held by the connection, no longer as in the making. */

@@ -69,7 +69,7 @@ static int no_passphrase(char *to, int size, int writes, void *arg) {
     return -1;
 }
 
-/* Calls take for each certificate of the text; take returns 1 when it took one. False: there is
+/* Calls take for each certificate of the text; take returns 1 when it took one. false if there is
  * none, a certificate is damaged, or take failed. */
 static bool each_certificate(BIO *bio, int (*take)(SSL_CTX *ctx, X509 *certificate, bool first), SSL_CTX *ctx) {
     bool first = true, fine = true;

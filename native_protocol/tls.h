@@ -21,10 +21,10 @@ struct np_tls;
 /* NULL and ERR_CONFIG, with the file's name. */
 struct np_tls *np_tls_open(const struct np_tls_options *o, struct err *e) MUST_CHECK;
 void np_tls_close(struct np_tls *t);
-/* Reads the files for all later connections. -1: the files cannot be used, and the previous
- * contents stay in effect. */
+/* Reads the files for all later connections. Returns -1 if the files cannot be used, and the
+ * previous contents stay in effect. */
 int np_tls_reload(struct np_tls *t, struct err *e) MUST_CHECK;
 /* Whether the files have changed since they were last read, successfully or not. */
 bool np_tls_changed(struct np_tls *t);
-/* The server's side of a new connection. NULL: no memory. */
+/* The server's side of a new connection. Returns NULL if memory is exhausted. */
 SSL *np_tls_accept(struct np_tls *t);

@@ -10,5 +10,5 @@ static inline void npi_trace_step(struct np_call *call, enum np_trace_step step,
     if (UNLIKELY(call->started_us != 0)) npi_trace_record(call, step, number);
 }
 /* Makes the session id (a timeuuid, 16 bytes), which the response carries, and stores the session.
- * -1: no session was stored. The loop's thread. */
+ * Returns -1 if no session was stored. The loop's thread. */
 int npi_trace(struct np_call *call, uint8_t id[16]) MUST_CHECK;

@@ -7,13 +7,13 @@
 
 struct np_transport {
     int fd;
-    SSL *ssl; /* NULL: plain */
+    SSL *ssl; /* NULL means plain */
     bool wants_write; /* TLS cannot continue to read until the socket accepts bytes */
 };
 
 enum { NP_IO_AGAIN = -1, NP_IO_ERROR = -2 };
 
-/* Takes over fd. tls NULL: plain. -1: no memory; fd is then still the caller's. */
+/* Takes over fd. tls NULL: plain. Returns -1 if memory is exhausted; fd is then still the caller's. */
 int np_transport_init(struct np_transport *t, int fd, struct np_tls *tls) MUST_CHECK;
 void np_transport_fini(struct np_transport *t);
 /* Bytes, 0 at the end of the stream, NP_IO_AGAIN, NP_IO_ERROR. */

@@ -24,7 +24,7 @@ struct np_work {
     struct np_work_client *client;
     enum cql_work_class class;
     size_t bytes;                  /* that it holds while it waits; set before each put */
-    int64_t deadline_us;           /* 0: none */
+    int64_t deadline_us;           /* 0 if none */
     int64_t not_before_us;         /* delayed until then */
     int64_t since_us, waited_us;   /* when it was put; how long it has waited in all, before its parts */
     const _Atomic bool *cancelled; /* true: its client is gone */
@@ -63,7 +63,7 @@ struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_
 /* Queues a work that is delayed until its not_before_us. It counts like the others, and loses its room only to
  * a later np_queue_put. */
 void np_queue_delay(struct np_queue *q, struct np_work *w, int64_t now_us);
-/* Takes the next work of the class; NULL: none waits. */
+/* Takes the next work of the class; NULL if none waits. */
 struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class);
 /* Moves the works whose time has come from delayed to their queues. Returns a bit per class that got
  * some. */

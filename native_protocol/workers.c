@@ -80,7 +80,7 @@ static void give_back(struct worker *t) {
     t->n_done = 0;
 }
 
-/* NULL: no work waits, and the thread ends, or has works to give back. */
+/* Returns NULL if no work waits, and the thread ends, or has works to give back. */
 static struct np_work *take(struct worker *t) {
     struct np_workers *p = t->workers;
     struct np_work *w;

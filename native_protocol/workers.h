@@ -44,10 +44,10 @@ struct np_workers_options {
     const struct np_work_ops *ops;
     struct eng *eng;
     struct clock *clock;
-    unsigned threads[WORK_CLASSES]; /* 0: by cores */
-    unsigned queue_max;             /* works that wait; 0: default */
-    size_t queue_bytes_max;         /* 0: NP_QUEUE_BYTES */
-    /* a short read that took less is given back together with the next ones; 0: every one at
+    unsigned threads[WORK_CLASSES]; /* 0 means by cores */
+    unsigned queue_max;             /* works that wait; 0 for default */
+    size_t queue_bytes_max;         /* 0 means NP_QUEUE_BYTES */
+    /* a short read that took less is given back together with the next ones; 0 means every one at
      * once */
     unsigned quick_us;
 };

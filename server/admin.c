@@ -9,7 +9,7 @@ struct admin {
     struct http_listener *listener;
     struct np_front *front;
     struct eng *eng;
-    struct membership *membership; /* NULL: there is one server */
+    struct membership *membership; /* NULL if there is one server */
     struct system_metering *metering;
     struct page *page;
 };

@@ -17,7 +17,7 @@
 
 struct admission;
 
-/* NULL: no memory. */
+/* Returns NULL if memory is exhausted. */
 struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock,
                                 struct ledger *ledger, struct err *e) MUST_CHECK;
 /* Call it before the catalogue and the ledger are closed. */

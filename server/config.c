@@ -25,7 +25,8 @@ static const struct option_row rows[CONFIG_OPTIONS] = {
 #undef GROUP
 };
 
-/* The title of the group that begins with an option; NULL: the option goes on with the group before it. */
+/* The title of the group that begins with an option; NULL means the option goes on with the group before
+ * it. */
 static const char *const groups[] = {
 #define GROUP(title) title,
 #define OPTION(...) NULL,

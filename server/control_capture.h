@@ -13,7 +13,7 @@
 
 struct control_capture {
     struct capture_recorder *recorder;
-    const char *data_dir; /* NULL: none, and then INSERT is refused */
+    const char *data_dir; /* NULL if none, and then INSERT is refused */
 };
 
 /* c must outlive the catalogue that the table is given to. */

@@ -27,16 +27,16 @@ struct instance {
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
     uint8_t incarnation[MEMBER_ID]; /* of this run, among the servers on the store */
-    struct membership *membership; /* of the servers on the store; NULL: there is one server */
+    struct membership *membership; /* of the servers on the store; NULL if there is one server */
     struct catalog_listener schema_listener; /* of the membership */
     atomic_bool doubled; /* another server on the store has this one's address, and this one stops */
     struct ledger *ledger;
-    struct fleet *fleet; /* the other servers on the store; NULL: there are none */
+    struct fleet *fleet; /* the other servers on the store; NULL if there are none */
     struct system_metering metering;
     struct system_auth auth;
     struct capture_recorder *capture;
     struct control_capture control_capture;
-    struct faults *faults; /* --control on; NULL: off */
+    struct faults *faults; /* --control on; NULL means off */
     /* system tables: of system_metering, system_control, system_auth and system_views, in this
      * order */
     struct virtual_table tables[METERING_TABLES + CONTROL_TABLES + AUTH_TABLES + VIEWS_TABLES];
@@ -44,22 +44,22 @@ struct instance {
     struct catalog *catalog;
     struct trace_store *traces;
     struct admission *admission;
-    struct access_control *access; /* --auth; NULL: none */
+    struct access_control *access; /* --auth; NULL if none */
     struct access_keys keys;
     struct cql_db *db;
-    struct np_tls *tls; /* NULL: none */
-    struct np_audit *audit; /* NULL: none */
+    struct np_tls *tls; /* NULL if none */
+    struct np_audit *audit; /* NULL if none */
     _Atomic int64_t slow_us; /* np_options points to it */
     struct np_front *front;
-    struct history *history; /* of the live page; NULL: the admin port is off */
+    struct history *history; /* of the live page; NULL if the admin port is off */
     struct page *page;
     struct admin *admin;
-    struct control_plane *control_plane; /* AWS's API; NULL: off */
+    struct control_plane *control_plane; /* AWS's API; NULL means off */
     struct local_socket *local;
     struct states states;
 };
 
-/* -1: the parts that were opened are closed again. */
+/* Returns -1 if the parts that were opened are closed again. */
 int instance_open(struct instance *in, const struct settings *s, struct err *e) MUST_CHECK;
 /* Answers the requests in flight, syncs and closes. */
 void instance_close(struct instance *in);

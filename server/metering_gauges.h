@@ -31,7 +31,7 @@ struct gauges {
 };
 
 /* Takes all gauges except the sizes. There are gauges of use only when a table is provisioned.
- * -1: no memory. */
+ * Returns -1 if memory is exhausted. */
 int gauges_take(struct gauges *all, const struct system_metering *m) MUST_CHECK;
 int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute,
                double value) MUST_CHECK;

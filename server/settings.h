@@ -13,8 +13,8 @@
 enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: a signature or a password */
 
 struct settings { /* texts belong to the config */
-    const struct config *config; /* for system_views.settings; NULL: that shows none */
-    const char *data_dir; /* NULL: data is kept in memory */
+    const struct config *config; /* for system_views.settings; NULL for that shows none */
+    const char *data_dir; /* NULL if data is kept in memory */
     enum { STORE_LOCAL, STORE_RADOS } store;
     struct eng_rados rados;
     const char *listen, *broadcast; /* broadcast: where clients reach the server */
@@ -30,7 +30,7 @@ struct settings { /* texts belong to the config */
     const char *audit_log; /* file; "": none */
     unsigned audit_categories;
     enum np_audit_full audit_full;
-    int64_t slow_us; /* statements that take this long or longer are logged; 0: none */
+    int64_t slow_us; /* statements that take this long or longer are logged; 0 if none */
     enum tally_mode mode;
     enum auth auth;
     const char *credentials; /* file; empty: none */
@@ -47,19 +47,19 @@ struct settings { /* texts belong to the config */
     enum eng_durability durability;
     unsigned pitr_window; /* seconds */
     bool cut_damage;
-    uint32_t reclaim_rate; /* rows a second; 0: none */
+    uint32_t reclaim_rate; /* rows a second; 0 if none */
     struct memory_plan memory;
-    uint64_t max_row_bytes; /* 0: no bound */
+    uint64_t max_row_bytes; /* 0 for no bound */
     enum np_capacity_payload capacity_payload;
     uint8_t newest_version; /* the highest version of the native protocol that is offered */
     bool unmetered;
     struct node_info node; /* port is set later, when it is chosen */
     unsigned threads;
-    unsigned handshake_timeout, request_timeout, send_timeout; /* seconds; 0: none */
-    uint32_t connections, connections_each; /* 0: by the limit of open files */
-    unsigned workers[WORK_CLASSES]; /* 0: by cores */
+    unsigned handshake_timeout, request_timeout, send_timeout; /* seconds; 0 if none */
+    uint32_t connections, connections_each; /* 0 means by the limit of open files */
+    unsigned workers[WORK_CLASSES]; /* 0 means by cores */
     unsigned queue_requests;
-    unsigned timeout_ms[WORK_CLASSES]; /* 0: none */
+    unsigned timeout_ms[WORK_CLASSES]; /* 0 if none */
     uint32_t frame_max;
 };
 

@@ -14,12 +14,12 @@
 struct states {
     struct eng *eng;
     struct catalog *catalog;
-    struct access_control *access; /* NULL: the server needs no logins */
+    struct access_control *access; /* NULL if the server needs no logins */
     /* a pointer to the front's pointer: the front starts after this, and its threads may then save
      * states at once */
     struct np_front *const *front;
     pthread_mutex_t turn;                /* one state at a time is saved, put back or removed */
-    struct control_plane *control_plane; /* read with the turn held; NULL: none, or not yet */
+    struct control_plane *control_plane; /* read with the turn held; NULL if none, or not yet */
     struct page *page;                   /* likewise, the live page */
     struct catalog_states ops;
 };
@@ -27,7 +27,7 @@ struct states {
 /* *front is read when a state is saved or put back. */
 void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access,
                  struct np_front *const *front);
-/* From now on the control plane is paused, too. NULL: it is about to stop, and is not paused
+/* From now on the control plane is paused, too. NULL if it is about to stop, and is not paused
  * again. */
 void states_set_control_plane(struct states *s, struct control_plane *cp);
 /* The same for the live page. */

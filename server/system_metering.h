@@ -18,8 +18,8 @@ struct system_metering {
     struct clock *clock;
     struct cql_db *db; /* NULL until it is open; the tables are not read before */
     struct admission *admission;
-    struct compat_report *report; /* NULL: --compatibility is not report */
-    struct catalog *catalog; /* the watched one; NULL: none yet */
+    struct compat_report *report; /* NULL if --compatibility is not report */
+    struct catalog *catalog; /* the watched one; NULL if none yet */
     struct catalog_listener listener;
 };
 

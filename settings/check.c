@@ -93,7 +93,7 @@ int settings_check_together(const struct table_settings *s, const struct table_s
 /* ---- what one ALTER TABLE may change ---- */
 
 /* Capacity and its auto scaling belong together, and so do the stream and its specification;
- * options that do nothing on Keyspaces are no settings. NULL: no setting. */
+ * options that do nothing on Keyspaces are no settings. Returns NULL if it is no setting. */
 static const char *changed_name(const struct table_settings *change, enum setting_id id) {
     const struct setting *row = &setting_rows[id];
     if (!(change->given >> id & 1)) return NULL;

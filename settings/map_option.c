@@ -176,7 +176,7 @@ static int check_compressor(const struct setting_context *c, const struct settin
     return 0;
 }
 
-/* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
+/* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL if nothing did. */
 static const struct old_option {
     const char *name, *now;
 } old_compression_options[] = {

@@ -19,7 +19,7 @@ static bool is_unit(const char *text, size_t n, const char *unit) {
     return n == strlen(unit) && strncasecmp(text, unit, n) == 0;
 }
 
-/* False: the n bytes are no such policy. A percentile that is out of range is one. */
+/* Returns false if the n bytes are no such policy. A percentile that is out of range is one. */
 static bool read_policy(const char *text, size_t n, struct policy *out) {
     char *end;
     *out = (struct policy){.n_digits = strspn(text, "0123456789.")};

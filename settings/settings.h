@@ -22,7 +22,7 @@ struct schema_option {
 };
 /* For qsort of options: by name. */
 int option_order(const void *a, const void *b);
-/* The value of an option; NULL: it is not among them. */
+/* The value of an option; NULL if it is not among them. */
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name);
 
 struct setting_map {
@@ -140,7 +140,7 @@ enum { SETTING_LAST = 17 }; /* read, range: behind all others */
 extern const struct setting setting_rows[SETTINGS], scaling_rows[SCALING_SETTINGS], region_rows[REGION_SETTINGS];
 enum { N_OPTIONS = SETTING_speculative_retry + 1 }; /* the rows of options are the first */
 
-/* The option of Cassandra with that name; NULL: there is none. */
+/* The option of Cassandra with that name; NULL if there is none. */
 const struct setting *setting_option(const char *name);
 /* The bits of the group of custom properties that a bit belongs to; of an option: itself. */
 uint64_t setting_group(uint64_t bit);
@@ -149,7 +149,7 @@ uint64_t setting_group(uint64_t bit);
 
 /* of: the struct that the row is of. Appends the text of a setting. */
 void setting_print(const struct setting *row, const void *of, struct buf *out);
-/* The same in the arena; NULL: no memory. */
+/* The same in the arena; NULL if memory is exhausted. */
 const char *setting_text(const struct setting *row, const void *of, struct arena *a);
 void setting_map_sort(struct schema_option *entries, uint32_t n);
 /* Sets a member and its bit from the text of a statement. ERR_SYNTAX, ERR_CONFIG or ERR_INVALID in
@@ -173,7 +173,7 @@ int settings_take(const struct setting_context *x, const char *name, const char 
 int settings_check_values(const struct setting_context *x, const struct table_settings *s) MUST_CHECK;
 enum { TAG_KEY_MAX = 128, TAG_VALUE_MAX = 256, TAGS_MAX = 50 };
 int tags_check(const struct setting_map *tags, struct err *e) MUST_CHECK;
-/* The index of one of a row's words, in any case; -1: it is none of them. */
+/* The index of one of a row's words, in any case; -1 if it is none of them. */
 int setting_word(const struct setting *row, struct slice text);
 
 /* ---- the whole ---- */
@@ -186,9 +186,9 @@ static inline const struct table_settings *settings_of_release(const struct tabl
     return has && s->given >> id & 1 ? s : settings_defaults(cassandra_mode);
 }
 
-/* A Region's settings; made if there are none. NULL: no memory. */
+/* A Region's settings; made if there are none. Returns NULL if memory is exhausted. */
 struct region_settings *settings_region(struct table_settings *s, const char *region, struct arena *a) MUST_CHECK;
-/* NULL: the Region has no settings of its own. */
+/* Returns NULL if the Region has no settings of its own. */
 const struct region_settings *settings_find_region(const struct table_settings *s, const char *region);
 /* True if AUTOSCALING_SETTINGS has an entry; settings_clear_scaling removes all. */
 bool settings_have_scaling(const struct table_settings *s, enum capacity_kind of);
@@ -217,10 +217,10 @@ void settings_scaling_in(const struct table_settings *s, enum capacity_kind of, 
 /* Tags with others added, some of which replace them, and some removed by key. */
 int tags_merge(const struct setting_map *old, const struct setting_map *added, const struct setting_map *removed,
                struct arena *a, struct setting_map *out) MUST_CHECK;
-/* -1: the change touches several settings, where Keyspaces allows one a statement. */
+/* Returns -1 if the change touches several settings, where Keyspaces allows one a statement. */
 int settings_refuse_several(const struct setting_context *x, const struct table_settings *change) MUST_CHECK;
 /* Checks that settings fit together and that their change is allowed. before: of the table before the
- * change; NULL: a new table. ERR_INVALID. */
+ * change; NULL means a new table. ERR_INVALID. */
 int settings_check_together(const struct table_settings *s, const struct table_settings *before, bool multi_region,
                             struct err *e) MUST_CHECK;
 
@@ -228,17 +228,18 @@ struct table_capacity {
     bool provisioned;
     int64_t units[2];           /* per second, by enum capacity_kind; provisioned */
     int64_t warm[2];            /* per second; warm throughput, served without scaling up first */
-    int64_t on_demand_since_ms; /* since 1970: when it last became on-demand; 0: never */
+    int64_t on_demand_since_ms; /* since 1970: when it last became on-demand; 0 means never */
 };
 void settings_capacity(const struct table_settings *s, int64_t created_ms, struct table_capacity *out);
 static inline bool settings_have_ttl(const struct table_settings *s) { return s->ttl || s->default_time_to_live > 0; }
 
 /* ---- texts ---- */
 
-/* The texts of all given settings, as the record has them: by name, with dots. NULL: no memory. */
+/* The texts of all given settings, as the record has them: by name, with dots. Returns NULL if
+ * memory is exhausted. */
 const struct schema_option *settings_texts(const struct table_settings *s, struct arena *a, uint32_t *n) MUST_CHECK;
-/* From texts of a record. False: a value is none of its kind, or (*no_memory) there is no memory. A
- * name that no row has is left out: it is of a later version. */
+/* From texts of a record. Returns false if a value is none of its kind, or (*no_memory) memory is
+ * exhausted. A name that no row has is left out: it is of a later version. */
 bool settings_of_texts(const struct schema_option *texts, uint32_t n, struct arena *a, struct table_settings *out,
                        bool *no_memory) MUST_CHECK;
 /* " AND ..." for each map that Keyspaces adds, so that the statement makes the same table again. */

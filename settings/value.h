@@ -7,8 +7,8 @@
 /* ddl_error in the words of the mode. */
 #define option_error(x, ...) ddl_error((x)->err, (x)->cassandra_mode, __VA_ARGS__)
 
-/* Reads the text that a record or a property has; words in any case. False: it is none of its kind,
- * or the kind is a map. The text stays the caller's. */
+/* Reads the text that a record or a property has; words in any case. Returns false if it is none of
+ * its kind, or the kind is a map. The text stays the caller's. */
 bool setting_read(const struct setting *row, const char *text, void *of);
 /* -1 with ERR_INVALID: the text is none of the property's kind or not in its range. name: as errors
  * have it. */
@@ -23,8 +23,8 @@ struct setting_place {
     void *of;
     const char *key;
 };
-/* Finds by a name with dots, in any case; makes the settings of a Region that the name has. False:
- * there is no such setting, or (*no_memory) no memory. */
+/* Finds by a name with dots, in any case; makes the settings of a Region that the name has. Returns
+ * false if there is no such setting, or (*no_memory) no memory. */
 bool setting_find(struct table_settings *s, const char *name, struct arena *a, struct setting_place *out,
                   bool *no_memory);
 /* Adds an entry to a map. */
@@ -40,6 +40,6 @@ enum compaction_strategy {
     COMPACTION_UCS = 8,
     COMPACTION_DTCS = 16
 };
-/* -1: Cassandra refuses the value of a sub-option. */
+/* Returns -1 if Cassandra refuses the value of a sub-option. */
 int compaction_check(const struct setting_context *c, enum compaction_strategy strategy,
                      const struct setting_map *given) MUST_CHECK;

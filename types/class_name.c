@@ -63,7 +63,7 @@ static const struct cql_type *refuse_definition(struct slice class, struct err *
     return err_null(err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class)));
 }
 
-/* The dimension of a vector; 0: the next word is no dimension. */
+/* The dimension of a vector; 0 if the next word is no dimension. */
 static uint32_t read_dimension(struct reader *r) {
     struct slice digits = read_word(r);
     uint64_t n = 0;

@@ -72,8 +72,8 @@ static int read_header(struct walk *w, struct component *c, struct err *e) {
     return c->type ? 0 : err_invalid(e, "Cannot find comparator for component %u", w->at);
 }
 
-/* Reads the next component. 1: read. 0: there is no further one. -1: the bytes are malformed, with
- * Cassandra's error text. */
+/* Reads the next component. Returns 1 if read. Returns 0 if there is no further one. Returns -1 if
+ * the bytes are malformed, with Cassandra's error text. */
 static int next_component(struct walk *w, struct component *c, struct err *e) {
     if (!rd_left(&w->rd)) return 0;
     *c = (struct component){0};

@@ -138,8 +138,8 @@ static int parse_varint(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-/* Splits [+-]digits[.digits][e[+-]digits]: copies the digits without the point. -1: the text is no
- * such number. */
+/* Splits [+-]digits[.digits][e[+-]digits]: copies the digits without the point. Returns -1 if the
+ * text is no such number. */
 static int split_decimal(struct slice text, char *copy, int64_t *scale, bool *negative) {
     size_t i = 0, n = 0;
     bool point = false;

@@ -9,7 +9,7 @@ struct cql_duration {
     int64_t ns;
 };
 
-/* -1: the bytes are no duration. */
+/* Returns -1 if the bytes are no duration. */
 int cql_duration_read(struct slice v, struct cql_duration *out);
 void cql_duration_write(const struct cql_duration *d, struct buf *out);
 /* Unsigned variable-length integer of the protocol: the first byte has as many leading ones as

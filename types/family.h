@@ -17,11 +17,11 @@ struct key_rd {
 struct cql_family {
     int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
     int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
-    /* Converts the text of a literal to wire bytes (AbstractType.fromString). NULL: the
-     * family has no literals of one token. */
+    /* Converts the text of a literal to wire bytes (AbstractType.fromString). NULL if the family
+     * has no literals of one token. */
     int (*parse)(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e);
     void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
-    /* NULL: the result of text, in quotes where the type needs them */
+    /* NULL if the result of text, in quotes where the type needs them */
     void (*print)(const struct cql_type *t, struct slice v, struct buf *out);
     int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact,
                       struct err *e); /* ascending */
@@ -42,7 +42,7 @@ struct cql_type_info {
 const struct cql_type_info *cqlt_type_info(enum cql_type_id id);
 static inline const struct cql_family *cqlt_family(const struct cql_type *t) { return cqlt_type_info(t->id)->family; }
 
-/* The size in bytes of every value of the type; -1: sizes differ (type.def, fixed). Vectors of
+/* The size in bytes of every value of the type; -1 means sizes differ (type.def, fixed). Vectors of
  * fixed-size elements are fixed, too. */
 int64_t cqlt_type_fixed(const struct cql_type *t);
 
@@ -63,8 +63,8 @@ int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf
 
 /* ---- text ---- */
 
-/* Reads decimal digits with an optional sign. -1: the text is no such number, or the number does
- * not fit. */
+/* Reads decimal digits with an optional sign. Returns -1 if the text is no such number, or the
+ * number does not fit. */
 int cqlt_parse_int64(struct slice text, int64_t *out);
 bool cqlt_is_digits(struct slice text); /* at least one, digits only */
 /* For "%.*s" in error messages: at most the first 512 bytes of a text. */

@@ -9,7 +9,7 @@ struct json {
     struct err *e;
     int depth;
     uint32_t values;        /* values and names read so far */
-    struct json_tree *tree; /* NULL: the text is only checked */
+    struct json_tree *tree; /* NULL if the text is only checked */
 };
 
 /* ---- refusing ---- */

@@ -174,8 +174,8 @@ static const struct cql_type *syntax(struct parser *p) {
     return err_null(err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLT_QUOTE(p->whole)));
 }
 
-/* The length of the word or "quoted" name at the beginning of the text. 0: there is none, or its
- * closing quote is missing. */
+/* The length of the word or "quoted" name at the beginning of the text. Returns 0 if there is none,
+ * or its closing quote is missing. */
 static size_t name_end(struct slice s) {
     size_t i = 0;
     if (s.n && s.p[0] == '"') {

@@ -56,7 +56,7 @@ static void whole_digits(const struct binary *b, struct real_digits *out) {
 /* value = rest / unit x 10^exponent. half is half the distance to the neighbouring numbers. */
 struct state {
     mpz_t rest, unit, half, ten;
-    int width; /* bits that Java computes with: 32 or 64, which may overflow; 0: as many as needed */
+    int width; /* bits that Java computes with: 32 or 64, which may overflow; 0 as many as needed */
     bool low, high;
 };
 

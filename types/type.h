@@ -82,11 +82,11 @@ const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) 
 uint32_t cql_type_field(const struct cql_type *t, struct slice name);
 /* Is the type the user type of that name, or made of it at any depth? */
 bool cql_type_uses(const struct cql_type *t, const char *user_type);
-/* A scalar by its name in CQL, in any case ("varchar" is text); NULL: none. */
+/* A scalar by its name in CQL, in any case ("varchar" is text); NULL if there is none. */
 const struct cql_type *cql_type_by_name(struct slice name);
 /* A type by the name of Cassandra's class, with or without the package: Int32Type,
- * ListType(UTF8Type), FrozenType(...). The type lives in the arena. NULL: ERR_SYNTAX in Cassandra's
- * words, or ERR_INVALID for a class that is no type of CQL. (class_name.c) */
+ * ListType(UTF8Type), FrozenType(...). The type lives in the arena. Returns NULL with ERR_SYNTAX in
+ * Cassandra's words, or ERR_INVALID for a class that is no type of CQL. (class_name.c) */
 const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
 /* Prints the name of a class as Cassandra does: each class with its package, without blanks. */
 void cql_class_print(struct slice text, struct buf *out);
@@ -94,14 +94,14 @@ void cql_class_print(struct slice text, struct buf *out);
 bool cql_class_is_reversed(struct slice text);
 /* The generic type of that name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */
 enum cql_type_id cql_type_generic(struct slice name);
-/* The number of parameters of a generic type; 0: one or more. */
+/* The number of parameters of a generic type; 0 for one or more. */
 uint32_t cql_type_parameters(enum cql_type_id generic);
 
 /* ---- names ---- */
 
 /* Finds a user type of a keyspace for cql_type_parse. The result must live as long as the arena, in
- * which it may be allocated. NULL: there is none (the parser then sets the error), or the error is
- * set. */
+ * which it may be allocated. Returns NULL if there is none (the parser then sets the error), or the
+ * error is set. */
 typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, struct arena *a, const char *keyspace, const char *name,
                                                   struct err *e);
 /* A find function that gives a user type without fields for any name. */
@@ -122,7 +122,7 @@ const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const 
 void cql_identifier_print(const char *name, bool is_free, struct buf *out);
 /* Prints a type as CQL writes it: "frozen<map<text, int>>". */
 void cql_type_print(const struct cql_type *t, struct buf *out);
-/* The same, in the arena; NULL: no memory. */
+/* The same, in the arena; NULL if memory is exhausted. */
 const char *cql_type_text(const struct cql_type *t, struct arena *a) MUST_CHECK;
 /* As cql_type_print, but the text parses back to the same type: a type for which CQL has no word,
  * or one that also means another type, is printed as its class in quotes. */
@@ -182,8 +182,8 @@ void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out);
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out);
 /* Prints a value as JSON, as SELECT JSON and toJson give it. */
 void cql_value_json(const struct cql_type *t, struct value v, struct buf *out);
-/* Converts JSON text to wire bytes, as INSERT JSON and fromJson take it. 0: a value; 1: a JSON
- * null; -1: an error in Cassandra's words. */
+/* Converts JSON text to wire bytes, as INSERT JSON and fromJson take it. Returns 0 for a value, 1
+ * for a JSON null, or -1 with an error in Cassandra's words. */
 int cql_value_from_json(const struct cql_type *t, struct slice json, struct cql_reading how, struct buf *out,
                         struct err *e) MUST_CHECK;
 
@@ -204,7 +204,8 @@ MUST_CHECK static inline bool cql_key_decode_int(bool desc, struct slice key, ui
     store_u32(out, load_u32(key.p + 1) ^ flip ^ 0x80000000);
     return true;
 }
-/* Reads one form from key and appends its wire bytes to out. -1: the bytes are no such form. */
+/* Reads one form from key and appends its wire bytes to out. Returns -1 if the bytes are no such
+ * form. */
 int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) MUST_CHECK;
 
 /* ---- elements of collections, tuples and UDTs ---- */
@@ -214,7 +215,7 @@ struct cql_elems {
     struct rd rd;
     uint32_t left; /* items left; a map entry counts two */
 };
-int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1: malformed */
+int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1 if malformed */
 bool cql_elems_next(struct cql_elems *it, struct value *item);
 /* The next key and value of a map; of others the next item as both. */
 static inline bool cql_entries_next(const struct cql_type *t, struct cql_elems *it, struct value *k, struct value *v) {

@@ -19,8 +19,8 @@ static inline bool value_is_unset(struct value v) { return v.n == VALUE_UNSET; }
 /* The bytes of a value; no bytes when it is null. */
 static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.n < 0 ? 0 : (size_t)v.n); }
 
-/* Writes each value as [int size][bytes] from p on, null and unset with size -1. Returns the end;
- * NULL: there is no room for all of them. */
+/* Writes each value as [int size][bytes] from p on, null and unset with size -1. Returns the end,
+ * or NULL if there is no room for all of them. */
 static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
     size_t left = (size_t)(end - p);
     for (const struct value *v = values, *behind = values + n; v < behind; v++) {

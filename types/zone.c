@@ -27,7 +27,7 @@ static bool take(struct rd *r, char c) {
     return true;
 }
 
-/* Digits of a number up to max; -1: none, or it is larger. */
+/* Digits of a number up to max; -1 if none, or it is larger. */
 static int take_number(struct rd *r, int max) {
     int v = -1;
     while (rd_left(r) && *r->p >= '0' && *r->p <= '9' && v <= max) v = (v < 0 ? 0 : v * 10) + (*r->p++ - '0');

@@ -26,10 +26,11 @@ struct zone {
     struct zone_day begin, end;
 };
 
-/* Reads a file, whose bytes the zone refers to. False: they are not a TZif file of version 2 or later. */
+/* Reads a file, whose bytes the zone refers to. Returns false if they are not a TZif file of version 2 or
+ * later. */
 bool zone_read(struct slice file, struct zone *z);
 /* The offset at a local time, in seconds since 1970. A time that clocks skip has the offset from before, as has
  * one that they show twice. */
 int32_t zone_offset(const struct zone *z, int64_t local_s);
-/* NULL: there is no such zone, or its file cannot be read. */
+/* Returns NULL if there is no such zone, or its file cannot be read. */
 const struct zone *zone_find(struct slice name);

@@ -18,7 +18,7 @@ static int frozen_depth(const struct ast_type *t, bool frozen) {
     return deepest + (collection && frozen);
 }
 
-/* The part that is in no list; NULL: all are. */
+/* The part that is in no list; NULL if all are. */
 static const char *unknown_type(const struct ast_type *t) {
     if (t->quoted_class) return t->name;
     if (t->dimension || !strcasecmp(t->name, "vector")) return t->name;

@@ -23,7 +23,7 @@ struct aggregate_op {
     bool numbers;     /* its argument must be a number */
     bool counts_rows; /* the result is a bigint; with * or a literal as argument it counts every row */
 };
-/* NULL: no aggregate has this name. */
+/* Returns NULL if no aggregate has this name. */
 const struct aggregate_op *aggregate_find(const char *name);
 
 void aggregate_init(struct aggregate *a);
@@ -36,7 +36,7 @@ int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const stru
 int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out,
                      struct err *e) MUST_CHECK;
 
-/* n of them, until aggregates_fini. NULL: no memory. */
+/* n of them, until aggregates_fini. Returns NULL if memory is exhausted. */
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;
 void aggregates_clear(struct aggregate *all, uint32_t n);
 void aggregates_fini(struct aggregate *all, uint32_t n);

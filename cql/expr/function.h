@@ -17,7 +17,7 @@ struct function_in {
     const struct value *args;
     uint32_t n_args;
 };
-/* Writes the result's bytes to out; 1: null; -1 with r->err. */
+/* Writes the result's bytes to out; 1 means null; -1 with r->err. */
 typedef int (*function_fn)(const struct function_in *in, struct buf *out);
 
 struct function {
@@ -52,12 +52,12 @@ struct function_args {
     enum match (*fits)(void *arg, uint32_t i, const struct cql_type *t);
     const struct cql_type *(*type)(void *arg, uint32_t i); /* NULL when unknown */
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
-    int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1: not a literal list */
+    int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1 if not a literal list */
     void *arg;
 };
 /* Finds a native function, an aggregate or "_negate", the negation. to: the receiver of the value;
- * its type may be NULL, as may to itself. NULL: no such function for these arguments, with
- * Cassandra's ERR_INVALID. */
+ * its type may be NULL, as may to itself. Returns NULL if there is no such function for these arguments,
+ * with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name,
                                         const struct function_args *args, const struct receiver *to) MUST_CHECK;
 /* Whether e is function_resolve's error for a name that no function has. */

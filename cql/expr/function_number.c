@@ -78,8 +78,8 @@ static int64_t take_zeros(mpz_t n) {
 
 static int64_t digits_before_point(const struct number *v) { return number_digits(v->n) - v->scale; }
 
-/* Rounds v, of the given scale, to DECIMAL_PRECISION digits and sets v->scale. False: the scale
- * does not fit an int32 and v is not 0; v->scale is then the nearest. */
+/* Rounds v, of the given scale, to DECIMAL_PRECISION digits and sets v->scale. Returns false if the
+ * scale does not fit an int32 and v is not 0; v->scale is then the nearest. */
 static bool round_decimal(struct number *v, int64_t scale) {
     int64_t drop;
     mpz_t power, half;
@@ -98,7 +98,7 @@ static bool round_decimal(struct number *v, int64_t scale) {
 
 /* a + b into a. When all digits of one number lie behind the sum's last digit, only its sign is
  * added, so that the cost does not grow with the distance of the exponents (BigDecimal.add with a
- * precision). False: as round_decimal. */
+ * precision). Returns as round_decimal does. */
 static bool add_decimal(struct number *a, struct number *b) {
     struct number *coarse = a->scale <= b->scale ? a : b, *fine = coarse == a ? b : a;
     int64_t from = coarse->scale, to = fine->scale, digits = number_digits(coarse->n),

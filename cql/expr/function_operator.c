@@ -11,7 +11,7 @@ enum { OPERANDS = ARRAY_LEN(operands) };
 
 static bool is_text(enum cql_type_id id) { return id == CQL_TEXT || id == CQL_ASCII; }
 
-/* The result's type and function; NULL: there is no such operator. */
+/* The result's type and function; NULL if there is no such operator. */
 static const struct cql_type *signature(enum ast_expr_kind op, enum cql_type_id a, enum cql_type_id b,
                                         function_fn *call) {
     if (function_is_number(cql_type_scalar(a)) && function_is_number(cql_type_scalar(b))) {

@@ -27,11 +27,11 @@ struct term_scope {
     bool names_fault;           /* the error is a wrong name or call, which is reported before errors of WHERE */
 };
 
-/* The name of a result column without an alias. NULL: no memory. */
+/* The name of a result column without an alias. Returns NULL if memory is exhausted. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 
-/* Marks the columns of an expression as wanted, after the expression failed for another reason. -1:
- * a column is unknown; that error replaces the first. */
+/* Marks the columns of an expression as wanted, after the expression failed for another reason.
+ * Returns -1 if a column is unknown; that error replaces the first. */
 int selector_want_names(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 /* -1, with "Undefined column name x in table k.t". */
 int selector_undefined(struct compile *c, const struct schema_table *t, const char *name);

@@ -2,7 +2,8 @@
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 
-/* Drops casts to the type that a value has already: names do not show them. NULL: no memory. */
+/* Drops casts to the type that a value has already: names do not show them. Returns NULL if memory
+ * is exhausted. */
 static const struct ast_expr *without_casts(struct compile *c, const struct ast_expr *x) {
     if (x->kind == EXPR_CAST) { /* its type and the value's, compiled with a scratch state */
         struct err ignored = {0};

@@ -19,7 +19,7 @@ struct row_view;
 enum term_kind {
     TERM_CONSTANT, TERM_BIND,
     /* args: the items of a collection, tuple, vector or user type, of a map keys and values in
-     * turn; NULL: a field that was not given */
+     * turn; NULL if a field that was not given */
     TERM_ITEMS,
     TERM_CALL,    /* args: the function's */
     TERM_ELEMENT, /* args: a map or set, a key */
@@ -70,17 +70,17 @@ struct term_context {
     const struct row_view *view;
     const struct value *values;   /* by ordinal: the view's, or those of a group's first row */
     struct aggregate *aggregates; /* by slot; NULL except at the end of a group */
-    const struct value *latched;  /* by latch: of the row that opened the group; NULL: the row is view's */
+    const struct value *latched;  /* by latch: of the row that opened the group; NULL if the row is view's */
 };
 
 /* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the
  * receiver. In a select list to->type may be NULL: the term has the expression's own type then. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
-/* NULL: no memory. */
+/* Returns NULL if memory is exhausted. */
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
 /* Resolves a type as written. */
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
-/* User types are of that keyspace; NULL: of the session's. */
+/* User types are of that keyspace; NULL means of the session's. */
 const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) MUST_CHECK;
 
 /* 0, or -1 with ev->err. out may be null or unset; its bytes live until the request ends.

@@ -60,7 +60,7 @@ bool cqli_is_operator(enum ast_expr_kind k);
 bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x);
 /* The type of an expression without a receiver. loosely: a literal has its preferred type
  * (Cassandra's compatible type, for arguments of functions of any type); otherwise only expressions
- * with a type of their own have one (the exact type). NULL: none. */
+ * with a type of their own have one (the exact type). Returns NULL if there is none. */
 const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                     bool loosely, uint32_t depth);
 /* How it fits a type. near: the table and keyspace around it. */
@@ -89,7 +89,7 @@ struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const s
 
 /* Whether it is a column or a part of a value, which only a select list can use. */
 bool cqli_is_of_row(const struct ast_expr *x);
-/* False: it is no call of WRITETIME, MAXWRITETIME or TTL. */
+/* Returns false if it is no call of WRITETIME, MAXWRITETIME or TTL. */
 bool cqli_term_time(struct compile *c, const struct ast_expr *x, uint32_t depth, struct term **out) MUST_CHECK;
 /* Whether it is WRITETIME or TTL of an element or field of a non-frozen value. */
 bool cqli_is_time_of_part(const struct term *t);

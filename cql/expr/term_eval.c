@@ -146,7 +146,8 @@ static struct row_view_time time_of(const struct eng_cell *cell) {
     return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
 }
 
-/* Writes the timestamp, or the seconds left to live, to p. Returns the bytes; 0: the value is null. */
+/* Writes the timestamp, or the seconds left to live, to p. Returns the bytes, or 0 if the value is
+ * null. */
 static int32_t store_time(const struct term *t, const struct term_context *c, struct row_view_time time, uint8_t p[8]) {
     if (!time.present) return 0;
     if (t->kind != TERM_TTL) {

@@ -5,7 +5,7 @@
 #include "cql/request/request.h"
 #include "types/type.h"
 
-/* Moves the buffer's bytes to the evaluation's arena. -1: no memory. */
+/* Moves the buffer's bytes to the evaluation's arena. Returns -1 if memory is exhausted. */
 int term_keep(struct evaluation *ev, struct buf *b, struct value *out) MUST_CHECK;
 /* Whether term_settle may change the bytes of a bound value of the type. */
 bool term_settles(const struct cql_type *t);

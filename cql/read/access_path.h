@@ -31,14 +31,14 @@ struct read_spec {
     bool count_read_rows;
     uint64_t limit;           /* UINT64_MAX: none */
     uint64_t partition_limit; /* rows wanted of a partition; UINT64_MAX: all */
-    const struct paging_state *resume; /* NULL: from the start */
+    const struct paging_state *resume; /* NULL means from the start */
 };
 
 struct read_source {
     struct read_op op; /* first */
     const struct access_path *path;
     uint32_t most;            /* rows of a batch */
-    struct op_read *read;     /* sums up what is processed now; NULL: it is free */
+    struct op_read *read;     /* sums up what is processed now; NULL if it is free */
     /* rows or groups of the partition so far, on earlier pages too; the filter or the group
      * operator counts */
     uint64_t given;
@@ -62,7 +62,7 @@ struct access_path {
     void (*unread)(struct read_source *s);
     /* The position at which the next page continues; its slices live as long as the source. */
     void (*place)(const struct read_source *s, struct paging_state *out);
-    /* The read is complete; NULL: nothing is to be done. */
+    /* The read is complete; NULL means nothing is to be done. */
     void (*end)(struct read_source *s);
     void (*close)(struct read_source *s);
 };

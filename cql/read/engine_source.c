@@ -128,7 +128,7 @@ struct point {
     bool visible;
     uint8_t n_markers;       /* of deletions over its place, where they count */
     struct eng_row *row;     /* visible, or expired and still stored; else NULL */
-    struct eng_row *statics; /* visible, or expired and still stored; NULL: none */
+    struct eng_row *statics; /* visible, or expired and still stored; NULL if none */
     bool has_statics;        /* visible */
 };
 
@@ -201,7 +201,7 @@ static void close_scan(struct engine_source *s) {
     s->scan->open = NULL;
 }
 
-/* Rows that are read, about; 0: unknown. Filters and deletions make it more, an end that is near less. */
+/* Rows that are read, about; 0 if unknown. Filters and deletions make it more, an end that is near less. */
 static uint64_t rows_wanted(const struct read_spec *spec) {
     uint64_t wanted = spec->page_rows;
     if (!spec->count_read_rows && spec->limit < wanted) wanted = spec->limit;

@@ -18,26 +18,26 @@ enum piece_kind { PIECE_POINT, PIECE_SCAN, PIECE_EMPTY /* charged as a read that
 
 struct piece {
     enum piece_kind kind;
-    const struct eng_part *part;       /* NULL: tokens */
+    const struct eng_part *part;       /* NULL means tokens */
     struct slice ck;                   /* POINT */
     const struct eng_slice *slices;    /* SCAN */
     uint32_t n_slices;
     int64_t token_from, token_to;
     int (*wants)(void *source, const struct eng_part *part, struct err *e); /* eng_scan_spec.wants */
     const struct paging_state *resume; /* inside of this piece */
-    /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
+    /* after it: the rows that match the range's excluded bound, of which the first is read; NULL if none */
     const struct eng_slice *bound;
 };
 
-/* A path's own. 1: *out is read next, 0: none is left, or the page ends here
- * (engine_source_end_page), -1, ENG_INCOMPLETE. */
+/* A path's own. Returns 1 if *out is read next, 0 if none is left, or the page ends here
+ * (engine_source_end_page), or -1 on error, ENG_INCOMPLETE. */
 typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *out);
 
 enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
 
 /* The scan of a piece; made when the first piece needs one. */
 struct piece_scan {
-    struct eng_scan *open; /* NULL: it is closed */
+    struct eng_scan *open; /* NULL if it is closed */
     struct eng_scan_spec spec;
     struct kept_key resume_key;
     struct eng_item item;
@@ -55,7 +55,7 @@ struct engine_source {
     struct row_view view;
     struct piece piece;
     enum source_state state;
-    struct piece_scan *scan;    /* NULL: all pieces so far were points */
+    struct piece_scan *scan;    /* NULL if all pieces so far were points */
     /* points */
     uint32_t points_left;       /* pieces of this part */
     bool had_point;
@@ -68,7 +68,7 @@ struct engine_source {
     bool static_row_due;        /* nothing visible yet but its static values, which are not given yet */
     uint32_t quarters_seen;     /* of the token ring: bits */
     /* the place in it */
-    const struct eng_row *row;  /* handed on last; NULL: static values only; another one once the scan moved on */
+    const struct eng_row *row;  /* handed on last; NULL means static values only; another one once the scan moved on */
     struct slice row_ck;        /* its clustering key, until the next pull */
     bool row_out;               /* row was handed on and not passed yet */
     struct kept_key ck;         /* of the row passed last, where it may be asked for */

@@ -56,7 +56,8 @@ static int put_key(struct row_group *g) {
     return buf_failed(&g->next_key) ? err_nomem(g->r->err) : 0;
 }
 
-/* 1: the row is in the open group now; 0: no further group of its partition is wanted. */
+/* Returns 1 if the row is in the open group now, or 0 if no further group of its partition is
+ * wanted. */
 static int start_group(struct row_group *g) {
     const struct select_plan *p = g->plan;
     struct term_context c = row_context(g);

@@ -21,7 +21,7 @@ static inline void kept_key_fini(struct kept_key *k) {
     if (UNLIKELY(k->large.p != NULL)) buf_fini(&k->large);
 }
 
-/* -1: no memory. */
+/* Returns -1 if memory is exhausted. */
 MUST_CHECK static inline int kept_key_put(struct kept_key *k, struct slice key) {
     if (LIKELY(key.n <= KEPT_KEY_SMALL)) {
         copy_short(k->small, key.p, key.n);

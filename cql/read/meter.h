@@ -36,7 +36,7 @@ struct read_meter {
 
 static inline bool read_meter_may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range
- * of tokens. NULL: no memory. */
+ * of tokens. Returns NULL if memory is exhausted. */
 MUST_CHECK static inline struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t,
                                                         const struct eng_part *part) {
     if (m->read) m->earlier_bytes += m->read->rows.bytes + m->read->statics.bytes;
@@ -81,7 +81,7 @@ static inline void read_meter_undo(struct read_meter *m) {
 }
 
 /* The row that the view is at; has_row false: a row of static values, which are counted already.
- * False: the page is full without it. */
+ * false if the page is full without it. */
 MUST_CHECK static inline bool read_meter_row(struct read_meter *m, bool has_row) {
     struct size_sum *rows = &m->read->rows;
     const struct size_sum before = *rows;
@@ -125,7 +125,7 @@ static inline struct read_meter_batch read_meter_batch_begin(const struct read_m
                                      .most = before ? room : UINT64_MAX,
                                      .enough = behind ? m->bytes_start + READ_PAGE_BYTES : UINT64_MAX};
 }
-/* The row that the view is at. False: the page is full without it. */
+/* The row that the view is at. false if the page is full without it. */
 MUST_CHECK static inline bool read_meter_batch_row(struct read_meter *m, struct read_meter_batch *sum) {
     const uint64_t rows = sum->rows.rows, bytes = sum->rows.bytes;
     if (LIKELY(!m->cost->unmetered)) row_size_add(&sum->rows, &m->sizer);
@@ -150,7 +150,7 @@ static inline void read_meter_batch_end(struct read_meter *m, const struct read_
     m->bytes_read = sum->bytes_read;
 }
 
-/* A row was handed on and is done. True: the page ends with it. */
+/* A row was handed on and is done. true if the page ends with it. */
 MUST_CHECK static inline bool read_meter_passed(struct read_meter *m) {
     if (!m->paged) return false;
     if (m->rows_left != UINT64_MAX) m->rows_left--;

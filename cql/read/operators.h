@@ -15,7 +15,7 @@ struct row_filter {
     struct read_op op;
     struct read_op *below;
     struct read_source *source;
-    const struct where_filters *filters; /* NULL: every row matches */
+    const struct where_filters *filters; /* NULL means every row matches */
     bool counts; /* rows that pass count towards the partition's limit; else groups do */
     bool first_only; /* DISTINCT: one row of a partition */
 };
@@ -100,7 +100,7 @@ struct result_page {
     struct read_op op;
     struct read_op *below;
     struct read_source *source;
-    const struct row_group *group; /* NULL: rows are not grouped */
+    const struct row_group *group; /* NULL if rows are not grouped */
     bool has_limit;
     uint64_t limit_left;
     uint64_t rows_left;  /* of the page; UINT64_MAX: it does not end by its rows */

@@ -10,7 +10,7 @@
 
 struct keys {
     struct eng_part *parts, part;
-    struct where_subquery *each, one; /* of every partition; NULL: all of its rows */
+    struct where_subquery *each, one; /* of every partition; NULL for all of its rows */
     struct eng_slice row_slice;
     uint32_t n_parts, n_each;
     uint64_t first, at, total, begun, most; /* most: that a page begins */

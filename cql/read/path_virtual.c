@@ -34,7 +34,7 @@ struct virtual_source {
     size_t n, cap, at;
     bool in_parts;           /* the table is ordered, and so is what is asked for */
     bool loaded, more;       /* more: the function was ended when the source had enough */
-    struct value *behind;    /* primary key of the row that rows begin behind; NULL: with the first */
+    struct value *behind;    /* primary key of the row that rows begin behind; NULL means with the first */
     struct value *behind_room;
     struct kept_key partition, clustering; /* the same, as in a row */
 };
@@ -90,7 +90,7 @@ static bool read_values(struct slice bytes, const struct schema_column *columns,
     return rd_left(&r) == 0;
 }
 
-/* False: these are no values of the table's primary key. */
+/* Returns false if these are no values of the table's primary key. */
 static bool begin_behind(struct virtual_source *s) {
     const struct schema_table *t = s->spec.plan->table;
     s->behind = s->behind_room;

@@ -34,7 +34,7 @@ enum { READ_BATCH = 64 };
 struct read_batch {
     uint32_t most; /* rows that are wanted: 1 to READ_BATCH; the caller of a pull sets it */
     uint32_t n;    /* rows that came: at least one with READ_ROWS */
-    const struct row_view *view;  /* of a batch of one row: its cells; NULL: no operator looks at cells */
+    const struct row_view *view;  /* of a batch of one row: its cells; NULL for no operator looks at cells */
     const struct value *latched;  /* of a group: what its first row was needed for (term_latch_all) */
     struct aggregate *aggregates; /* of a group */
     const struct value *values[READ_BATCH]; /* of each row by column; of a group: those of its first row */

@@ -33,7 +33,7 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
 
 /* Cassandra looks at the select list before WHERE only to see whether it selects static columns
  * alone: first for a static column, then for one that is neither static nor of the partition key.
- * It stops at the first that it finds. True: it goes on behind these columns. */
+ * It stops at the first that it finds. Returns true if it goes on behind these columns. */
 static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
     bool statics = false, others = false;
     if (!t->n_static) return false;

@@ -44,7 +44,7 @@ struct select_plan {
     bool grouped;
     struct {
         uint32_t n; /* leading primary key columns that GROUP BY names */
-        const struct term *function; /* of the last of them, whose values make the groups; NULL: the column's own */
+        const struct term *function; /* of the last of them, whose values make the groups; NULL for the column's own */
         const char *salt; /* the function as written */
         /* why the function cannot make groups, reported when the statement runs, as in Cassandra;
          * else NULL */
@@ -54,7 +54,7 @@ struct select_plan {
 };
 
 /* The result values of a row when the select list is a range of columns in their order, which needs
- * no projection; NULL: project the row. */
+ * no projection; NULL means project the row. */
 static inline const struct value *select_result(const struct select_plan *p, const struct value *values) {
     return p->list.consecutive ? values + p->list.ordinals[0] : NULL;
 }

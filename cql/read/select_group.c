@@ -22,7 +22,7 @@ static uint32_t find_columns(const struct term *t, const struct schema_column **
     return n;
 }
 
-/* The column that a function is taken of. NULL: with an error. */
+/* The column that a function is taken of. Returns NULL with an error. */
 static const struct schema_column *compile_function(struct compile *c, struct select_plan *p,
                                                     const struct ast_expr *x) {
     enum { COLUMNS_MAX = 16 };

@@ -10,8 +10,8 @@
 struct select_run {
     const struct cql_statement *statement;
     struct read_source *source;
-    struct row_group *group; /* NULL: rows are not grouped */
-    struct row_order *order; /* NULL: they are not sorted */
+    struct row_group *group; /* NULL if rows are not grouped */
+    struct row_order *order; /* NULL if they are not sorted */
     struct result_page page;
 };
 

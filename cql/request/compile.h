@@ -52,11 +52,11 @@ struct compile {
     bool in_batch;
     struct err *err;
     struct cql_reading reading; /* of literals; "now" is when the statement is compiled, as in Cassandra */
-    /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
+    /* the row that expressions may look at (expr/selector.h); NULL if they are values of the statement */
     struct term_scope *scope;
     struct term_search *search; /* term_compile's own: the budget for finding types, and the types found */
     /* Checks that the client's role may change the schema so. The statement's compile calls it
-     * before any error that would reveal which objects exist; NULL: the check is done when the
+     * before any error that would reveal which objects exist; NULL if the check is done when the
      * statement runs. */
     int (*permit)(struct cql_run *r, const struct cql_statement *s);
     struct cql_run *asked_by;

@@ -13,11 +13,11 @@ struct cql_db {
     struct catalog_listener listener; /* prepared statements follow changes of the schema */
     struct prepared_cache *prepared;
     struct table_sizes *sizes;
-    struct row_bound *row_bound; /* NULL: rows have no bound */
+    struct row_bound *row_bound; /* NULL if rows have no bound */
     _Atomic int64_t last_now_us; /* the time of the last now(); the next one is later */
     /* Lists them for system.prepared_statements (system_schema/system_tables/virtual.h). */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
-    void (*unlist_prepared)(void *prepared, const struct slice *id); /* NULL: all */
+    void (*unlist_prepared)(void *prepared, const struct slice *id); /* NULL for all */
 };
 
 /* The check that stops the request after its deadline or when it is cancelled (cql_check_running). */

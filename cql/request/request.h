@@ -25,7 +25,7 @@ struct access_control;
  * thread. */
 struct cql_admission {
     /* Called before a SELECT reads a table, on every thread that runs it: -1 when it would be
-     * refused at any cost. NULL: none is refused so. */
+     * refused at any cost. NULL if none is refused so. */
     int (*begin)(void *arg, struct cql_run *r, const struct schema_table *t, struct err *e);
     int (*admit)(void *arg, struct cql_run *r, struct err *e);
     void *arg;
@@ -44,13 +44,13 @@ struct cql_db_options {
     uint32_t timestamp_size;
     bool unmetered; /* nothing is sized or charged: for measuring what that costs */
     struct {
-        schema_ttl_delete_fn fn; /* NULL: TTL deletes are not reported */
+        schema_ttl_delete_fn fn; /* NULL if TTL deletes are not reported */
         void *arg;
     } ttl_delete;
-    size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
-    uint64_t max_row_bytes; /* 0: no bound */
+    size_t prepared_bytes; /* limit of the prepared-statement cache; 0 means default 64 MiB */
+    uint64_t max_row_bytes; /* 0 for no bound */
     struct cql_admission admission;
-    /* roles and permissions (access/access.h); NULL: no client logs in, and every client may do
+    /* roles and permissions (access/access.h); NULL if no client logs in, and every client may do
      * everything */
     struct access_control *access;
 };
@@ -62,24 +62,24 @@ struct cql_session {
     enum partitioner_id partitioner; /* of when it began */
     char local_address[IP_ADDRESS_TEXT]; /* numeric, what the client connected to */
     uint16_t local_port;
-    const char *role; /* the role that has logged in; NULL: none */
-    const char *client_address; /* numeric; NULL: the server itself sends the request */
+    const char *role; /* the role that has logged in; NULL if none */
+    const char *client_address; /* numeric; NULL means the server itself sends the request */
     struct {          /* cache of the newest permission check: the role's permissions on a table, by the table's id */
         uint64_t generation;
         uint32_t permissions;
         uint8_t table[16];
     } permitted;
-    /* the admission's state for the connection; NULL: the session is outside all limits, and its requests are not
-     * admitted */
+    /* the admission's state for the connection; NULL if the session is outside all limits, and its requests are
+     * not admitted */
     struct limit_connection *limit;
 };
 
 /* A connection, as the cache of prepared statements knows it (cql_client_open). */
 struct cql_client {
-    struct prepared_cache *cache; /* NULL: it was never opened */
+    struct prepared_cache *cache; /* NULL if it was never opened */
     struct cql_client *older, *newer;
     uint64_t opened; /* at so many changes of the schema */
-    struct known_meta_learned *learned; /* a ring (cql/known_meta.h); NULL: nothing */
+    struct known_meta_learned *learned; /* a ring (cql/known_meta.h); NULL if none */
     unsigned n_learned; /* so far */
     bool closed;        /* it learns nothing: answers that are under way may outlive the connection */
 };
@@ -201,7 +201,7 @@ struct cql_request {
     enum cql_request_kind kind;
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
-    /* QUERY: a statement made without a text, and query is how reports name it; NULL: query is parsed */
+    /* QUERY: a statement made without a text, and query is how reports name it; NULL if query is parsed */
     struct ast_stmt *tree;
     struct slice prepared_id; /* EXECUTE */
     enum ast_batch_kind batch_kind;
@@ -227,19 +227,20 @@ struct cql_answer {
     struct cql_result result;
     uint32_t n_warnings;
     const char **warnings;    /* in the arena; cql_warn appends */
-    uint64_t commit_seq;      /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
+    uint64_t commit_seq;      /* with CQL_COMMIT, once applied: the sequence to wait for; 0 if batch is to be
+                               * committed */
     enum stmt_kind stmt_kind; /* STMT_KINDS when nothing was parsed */
     /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
     struct slice fingerprint;
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
     /* of a write, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a literal,
-     * set before the admission. NULL: not known yet */
+     * set before the admission. NULL if not known yet */
     const char *write_type;
     /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
     bool deadline_per_part;
-    int64_t again_us;    /* with CQL_AGAIN: machine time before which there is nothing to do; 0: more at once */
-    int64_t admitted_us; /* wall time at which the admission asked the limiter; 0: it did not */
-    const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL: none */
+    int64_t again_us;    /* with CQL_AGAIN: machine time before which there is nothing to do; 0 means more at once */
+    int64_t admitted_us; /* wall time at which the admission asked the limiter; 0 if it did not */
+    const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL if none */
 };
 
 /* One run of a request. The caller sets the first part; cql keeps its answer and its state in the
@@ -259,15 +260,15 @@ struct cql_run {
     bool blocking;           /* on a thread that may block */
     bool noted;              /* the request runs anew, and has given its notes */
     const struct cql_written *written; /* by earlier runs of the request; cql adds this one's */
-    const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL: never */
-    int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
+    const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL means never */
+    int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0 if none */
 
     struct cql_answer answer;
 
     /* of cql */
     struct evaluation eval; /* of the statement that runs; of a batch, of one after the other */
     /* Carries out the planned writes or the planned change of the schema; cql_apply calls it once.
-     * NULL: nothing is planned. */
+     * NULL means nothing is planned. */
     enum cql_outcome (*apply)(struct cql_run *r);
     bool independent;    /* the planned write has read nothing and holds no lock: cql_apply need not follow at once */
     bool admitted;       /* cql_admit has said yes */

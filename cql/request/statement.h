@@ -19,7 +19,7 @@ struct cql_statement {
     const struct ast_stmt *ast;
     const struct schema *schema;       /* that it was compiled in; the compiling caller holds the reference */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
-    const struct catalog_change *change; /* that it makes to the schema; NULL: none */
+    const struct catalog_change *change; /* that it makes to the schema; NULL if none */
     const char *keyspace; /* of the object that it names, where neither table nor change tells */
     /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     const struct table_use *tables;
@@ -43,8 +43,8 @@ struct statement_ops {
     enum cql_outcome (*run)(struct cql_run *r, const struct cql_statement *s);
     /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
     enum cql_outcome (*more)(struct cql_run *r, const struct cql_statement *s);
-    /* PREPARE's check, for statements that Cassandra otherwise checks when they run; NULL: PREPARE
-     * compiles the statement. */
+    /* PREPARE's check, for statements that Cassandra otherwise checks when they run; NULL means
+     * PREPARE compiles the statement. */
     int (*check)(struct compile *c, const struct ast_stmt *ast);
 };
 

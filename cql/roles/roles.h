@@ -38,7 +38,7 @@ struct roles_change {
 };
 enum cql_outcome roles_run(struct cql_run *r, const struct cql_statement *s);
 
-/* resource_text, in the arena; NULL: no memory. */
+/* resource_text, in the arena; NULL if memory is exhausted. */
 const char *resource_name(struct arena *a, const struct resource *on) MUST_CHECK;
 /* The permissions and the resource that a GRANT, REVOKE or (listed) LIST names, in the statement's
  * arena. ERR_SYNTAX when none of the permissions applies to the resource, except for LIST. */

@@ -18,7 +18,7 @@
 
 /* The value of a map's cell. key: as written when cql_key_encode said that its form is not exact, else p NULL. */
 void cell_map_put(struct slice key, struct slice value, struct buf *out);
-/* The halves of it, in place; key.p NULL: decode the path. -1: damaged. */
+/* The halves of it, in place; key.p NULL: decode the path. Returns -1 if damaged. */
 int cell_map_split(struct slice cell_value, struct slice *key, struct slice *value) MUST_CHECK;
 /* The key of a map's cell: in place, or decoded into the arena. */
 int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out,
@@ -30,6 +30,6 @@ int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct
 int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a,
                   struct value *out, struct err *e) MUST_CHECK;
 /* The encoded size of the value that the cells are, as cql_value_size has it of the value put
- * together. False: no element is left. */
+ * together. Returns false if no element is left. */
 bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n,
                uint64_t *size) MUST_CHECK;

@@ -10,8 +10,8 @@
 #include "system_schema/system_tables/virtual.h"
 #include "types/value.h"
 
-/* The place of a token in its ring: the order of places is that of tokens. 0: below the ring, which
- * only a varint can be. */
+/* The place of a token in its ring: the order of places is that of tokens. 0 if below the ring,
+ * which only a varint can be. */
 __extension__ typedef unsigned __int128 ring_place;
 
 struct ring_range {
@@ -28,10 +28,10 @@ ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter);
 
 /* part: its key and token. -1 with ERR_SERVER: MD5 is not available. */
 int ring_place_of(enum partitioner_id p, const struct eng_part *part, ring_place *out, struct err *e) MUST_CHECK;
-/* 1: the partition is in the range, 0, -1 as above. */
+/* Returns 1 if the partition is in the range, 0, -1 as above. */
 int ring_range_has(const struct ring_range *r, const struct eng_part *part, struct err *e) MUST_CHECK;
 /* From the bytes of a token's type, and to them. A varint above the ring has a place above the greatest.
- * False: the value is null or empty. */
+ * Returns false if the value is null or empty. */
 bool ring_read(enum partitioner_id p, struct value v, ring_place *out) MUST_CHECK;
 void ring_write(enum partitioner_id p, ring_place place, struct buf *out);
 

@@ -50,7 +50,7 @@ struct row_view {
     struct value *end;     /* of room */
     uint32_t stride;       /* from row to row */
     struct value *first;   /* the values of the first row that is kept: one of those in room */
-    const struct eng_row *statics, *row; /* NULL: none */
+    const struct eng_row *statics, *row; /* NULL if none */
     struct row_view_run *runs;           /* by ordinal, in statics or row */
     unsigned row_flags;                  /* of any cell of row */
     /* Set for a row of plain cells in a flat layout; else measured is false. */
@@ -64,12 +64,13 @@ struct row_view {
 struct row_view_time {
     bool present;   /* has a live value */
     int64_t ts;     /* microseconds; of several cells, the newest */
-    int32_t ttl;    /* seconds as written; 0: none */
+    int32_t ttl;    /* seconds as written; 0 if none */
     int64_t expiry; /* seconds since 1970; ENG_NO_EXPIRY: none */
 };
 
-/* wanted: by ordinal; NULL: every column. A non-frozen collection or UDT that is not wanted has
- * cells only, and its value is null, so that a large one costs nothing. NULL when memory is out. */
+/* wanted: by ordinal; NULL means every column. A non-frozen collection or UDT that is not wanted
+ * has cells only, and its value is null, so that a large one costs nothing. NULL when memory is
+ * out. */
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted,
                                                   struct arena *a) MUST_CHECK;
 /* The layout for a view that measures rows: collections by their cells. */
@@ -99,8 +100,8 @@ static inline void row_view_next(struct row_view *v) {
     for (uint32_t n = t->n_static, i = t->n_columns - t->n_regular - n; n; n--, i++) to[i] = before[i];
     v->values = v->laid.values = to;
 }
-/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the
- * key was written as. */
+/* Fills in the clustering key of a row, where it is one int. false if it is empty, or is not what
+ * the key was written as. */
 MUST_CHECK static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
     const struct row_view_layout *l = v->layout;
     uint8_t *room = (uint8_t *)(v->values + v->stride - 1);

@@ -32,7 +32,7 @@ struct table_sizes {
     pthread_mutex_t lock;     /* of the lists */
     struct entry *entries[LISTS];
     pthread_mutex_t ttl_lock; /* of what follows */
-    struct catalog *catalog;  /* NULL: TTL deletes are not reported */
+    struct catalog *catalog;  /* NULL if TTL deletes are not reported */
     schema_ttl_delete_fn ttl_delete;
     void *ttl_arg;
     const struct schema *schema; /* in which table stands; referenced */
@@ -160,7 +160,7 @@ static void entry_free(struct entry *x) {
     free(x);
 }
 
-/* The table's entry, locked. NULL: no memory. */
+/* The table's entry, locked. Returns NULL if memory is exhausted. */
 static struct entry *take_entry(struct table_sizes *s, const struct schema *schema, const struct schema_table *t) {
     pthread_mutex_lock(&s->lock);
     struct entry **list = &s->entries[t->object % LISTS], *x = *list;

@@ -16,7 +16,8 @@
 
 struct table_sizes;
 
-/* rules: the size model and what goes with it. The engine outlives it. NULL: no memory. */
+/* rules: the size model and what goes with it. The engine outlives it. Returns NULL if memory is
+ * exhausted. */
 struct table_sizes *table_sizes_new(struct eng *eng, const struct op_cost *rules, struct err *e) MUST_CHECK;
 void table_sizes_free(struct table_sizes *s);
 /* From now on, and until unwatch returns, TTL deletes are reported to fn. */

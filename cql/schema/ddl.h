@@ -9,7 +9,7 @@
 #include "cql/request/statement.h"
 #include "keyspaces/ddl_error.h"
 
-/* The change, zeroed, with what is common. NULL: no memory. */
+/* The change, zeroed, with what is common. Returns NULL if memory is exhausted. */
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;
 /* The same for an object of a keyspace; conditional: IF EXISTS or IF NOT EXISTS. Checks the
  * keyspace (ddl_keyspace, ddl_refuse_system) and the permission. NULL with the error. */
@@ -17,15 +17,15 @@ struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, cons
                                      bool conditional, struct cql_statement *out) MUST_CHECK;
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* -1: the client's role may not do it. Called as soon as the plan names its object, as Cassandra
- * does: before any error that would reveal what exists. */
+/* Returns -1 if the client's role may not do it. Called as soon as the plan names its object, as
+ * Cassandra does: before any error that would reveal what exists. */
 int ddl_permit(struct compile *c, const struct cql_statement *s) MUST_CHECK;
 /* PREPARE's check: -1 if neither the name nor the session gives a keyspace. */
 int ddl_check(struct compile *c, const struct ast_name *name) MUST_CHECK;
 /* Whether a name has only letters, digits and _, and at least one of them. */
 bool ddl_is_word(const char *name);
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
-/* -1: the object is in one of the server's own keyspaces; checked before all else */
+/* Returns -1 if the object is in one of the server's own keyspaces; checked before all else */
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK;
 /* -1, as a Cassandra without dynamic data masking, which is how it comes */
 int ddl_refuse_mask(struct compile *c);
@@ -42,7 +42,7 @@ struct option_list {
     struct schema_option items[OPTION_ROOM];
 };
 
-/* An empty list in the statement's arena; NULL: no memory. */
+/* An empty list in the statement's arena; NULL if memory is exhausted. */
 struct option_list *option_list_new(struct compile *c) MUST_CHECK;
 /* Scalar text of a property value; ERR_SYNTAX when it is a map. NULL on error. */
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) MUST_CHECK;

@@ -10,7 +10,7 @@ struct setting_context ddl_settings(struct compile *c) {
 }
 
 /* The map that Keyspaces adds to a table ("Tables",
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html); NULL: the name is none. */
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html); NULL if the name is none. */
 static const char *keyspaces_map(const struct compile *c, const char *name) {
     static const char *const maps[] = {"custom_properties", "tags", "autoscaling_settings"};
     for (size_t i = 0; i < ARRAY_LEN(maps) && !c->schema->cassandra_mode; i++)

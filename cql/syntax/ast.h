@@ -151,7 +151,7 @@ struct ast_props {
     uint32_t n_order;
     struct ast_ordering *order;
     struct ast_expr *id; /* WITH ID = uuid */
-    const struct table_settings *settings; /* of the AWS API, which has no text; NULL: none */
+    const struct table_settings *settings; /* of the AWS API, which has no text; NULL if none */
 };
 struct ast_ordering {
     const char *column;
@@ -224,7 +224,7 @@ struct ast_deletion {
 };
 struct ast_delete {
     struct ast_name table;
-    uint32_t n_deletions; /* 0: whole rows */
+    uint32_t n_deletions; /* 0 means whole rows */
     struct ast_deletion *deletions;
     struct ast_where where;
     struct ast_conditions conditions;
@@ -357,7 +357,7 @@ void ast_print_selector(const struct ast_expr *x, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);
-/* The table that a SELECT, INSERT, UPDATE or DELETE names; NULL: another statement. */
+/* The table that a SELECT, INSERT, UPDATE or DELETE names; NULL means another statement. */
 const struct ast_name *ast_table(const struct ast_stmt *s);
 /* WHERE and IF of a statement; NULL where its kind has none. */
 const struct ast_where *ast_where(const struct ast_stmt *s);

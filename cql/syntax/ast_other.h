@@ -181,5 +181,6 @@ struct ast_other {
     };
 };
 
-/* The table or view that a statement of any kind is about, of a batch the first one's; NULL: none. */
+/* The table or view that a statement of any kind is about, of a batch the first one's; NULL if there
+ * is none. */
 const struct ast_name *ast_any_table(const struct ast_stmt *s);

@@ -36,13 +36,13 @@ struct parse {
     struct ast_stmt *stmt;  /* the result */
     struct seq *binds;      /* of const char * */
     struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
-    struct naming *naming;  /* of the CREATE TABLE at hand; NULL: it is none */
-    const char *noted;      /* a syntax error to report at the end; NULL: none so far */
+    struct naming *naming;  /* of the CREATE TABLE at hand; NULL if it is none */
+    const char *noted;      /* a syntax error to report at the end; NULL if none so far */
     bool cassandra_words;   /* errors have the words of cassandra mode */
     bool failed;            /* err is set */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
-    const char *expected;   /* with rejected: the only token that can be here; NULL: several can */
+    const char *expected;   /* with rejected: the only token that can be here; NULL if several can */
     /* tokens to come: what follows decides what JSON and DISTINCT mean */
     struct token_reader reader;
     struct token ahead;
@@ -70,9 +70,9 @@ void cqli_reject_by_table(struct parse *p, struct token t, const bool *can, uint
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
 /* Reads the most frequent statements by hand, in a third of the grammar's time: SELECT of columns
  * or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT of literals and ?. Names
- * in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is another statement,
- * or is wrong, or there is no memory; then the caller drops what was built and sets p up anew.
- * P1. The tree that it returns equals the grammar's tree of the text in every slice. */
+ * in them are quoted or no words of CQL. p is as cqli_run takes it. Returns NULL if it is another
+ * statement, or is wrong, or memory is exhausted; then the caller drops what was built and sets p
+ * up anew. P1. The tree that it returns equals the grammar's tree of the text in every slice. */
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
 struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, bool cassandra_words,
@@ -134,7 +134,7 @@ struct ast_expr *cqli_udt(struct parse *p, struct token first, struct seq *field
 
 /* ---- types ---- */
 struct type_arg {
-    struct ast_type *type; /* NULL: a number */
+    struct ast_type *type; /* NULL for a number */
     struct token number, comma; /* comma: before it */
 };
 struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t);

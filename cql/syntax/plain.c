@@ -27,7 +27,7 @@ static bool read_table(struct parse *p, struct ast_name *out) {
     return true;
 }
 
-/* NULL: something else. */
+/* Returns NULL if it is something else. */
 static struct ast_expr *read_value(struct parse *p) {
     switch (p->ahead.code) {
     case T_STRING: return cqli_literal(p, LIT_STRING, take(p));

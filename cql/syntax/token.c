@@ -142,7 +142,7 @@ static struct token no_way(struct token_reader *r, size_t at, const char *what) 
 
 static struct token no_char(struct token_reader *r, size_t at) { return no_way(r, at, "no viable alternative"); }
 
-/* Skips white space and comments. -1: a comment has no end, which is an error. */
+/* Skips white space and comments. Returns -1 if a comment has no end, which is an error. */
 static int skip_space(struct token_reader *r) {
     for (;;) {
         r->at = skip(r, r->at, SPACE);
@@ -203,7 +203,8 @@ static size_t iso_duration(const struct token_reader *r, size_t at) {
     return any ? i : 0;
 }
 
-/* Length of a unit of a duration (y mo w d h m s ms us µs ns), the longest that fits; 0: none. */
+/* Length of a unit of a duration (y mo w d h m s ms us µs ns), the longest that fits; 0 if there is
+ * none. */
 static size_t unit_len(const struct token_reader *r, size_t i) {
     int c = lower(peek(r, i)), d = lower(peek(r, i + 1));
     if (c == 'm' && (d == 'o' || d == 's')) return 2;

@@ -13,7 +13,7 @@ enum { T_ERROR = 0xffff }; /* the other codes are T_<token> of the grammar; 0 is
 
 struct token {
     uint16_t code;
-    uint16_t word;      /* keyword.def row + 1, whatever the token falls back to; 0: no such word */
+    uint16_t word;      /* keyword.def row + 1, whatever the token falls back to; 0 for no such word */
     struct slice text;  /* as written, with its quotes */
 };
 
@@ -27,7 +27,7 @@ void token_reader_init(struct token_reader *r, struct slice text, struct err *e)
 /* At the end, a token of code 0. T_ERROR with ERR_SYNTAX set ("line 1:5 no viable alternative at character '@'"). */
 struct token token_next(struct token_reader *r);
 
-/* The row of keyword.def for a word of any case, from 1; 0: none. */
+/* The row of keyword.def for a word of any case, from 1; 0 if there is none. */
 uint16_t token_keyword(struct slice word);
 /* May the word be an identifier without quotes? (It is not reserved.) */
 bool token_word_is_free(struct slice word);

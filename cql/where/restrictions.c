@@ -124,7 +124,7 @@ static int product_step(struct product *p, struct evaluation *ev, const struct w
 /* ---- partitions ---- */
 
 /* The range of tokens. wraps: it begins behind its end. among_keys: it selects among given keys; else
- * it is scanned. 1: a range, 0: it is empty, -1. */
+ * it is scanned. Returns 1 for a range, 0 if it is empty, or -1 on error. */
 static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, struct ring_range *out,
                        bool *wraps) {
     const struct where_step *s = w->token;

@@ -39,7 +39,7 @@ enum where_rows {
 enum where_step_kind { STEP_EQ, STEP_IN, STEP_RANGE, STEP_CONTAINS, STEP_CONTAINS_KEY, STEP_ELEMENT };
 
 struct where_bound {
-    struct term *term; /* NULL: open */
+    struct term *term; /* NULL means open */
     bool inclusive;
     bool tuple; /* the term gives a tuple of n */
     uint32_t n; /* columns it covers: those of a tuple relation, or 1 */
@@ -77,7 +77,7 @@ struct where_plan {
     struct where_step **partition_steps; /* WHERE_KEYS: one per partition key column */
     uint32_t n_clustering_steps;         /* those that seek: = and IN, then at most one range */
     struct where_step **clustering_steps;
-    struct where_step *token; /* NULL: none */
+    struct where_step *token; /* NULL if none */
     enum partitioner_id partitioner; /* of its bounds */
     uint32_t n_pk_binds; /* partition key columns restricted by = to a bare bind marker: all of them, or 0 */
     uint16_t *pk_binds;  /* prepared_info.pk_indexes */
@@ -105,7 +105,7 @@ int where_parts(const struct where_plan *w, struct evaluation *ev, const struct 
  * where_parts is called before the others; else after it. */
 int where_row(const struct where_plan *w, struct evaluation *ev, bool partition_first, struct eng_part *part,
               struct row_key *key) MUST_CHECK;
-/* WHERE_TOKENS. 1: a range, 0: it is empty, -1. */
+/* WHERE_TOKENS. Returns 1 for a range, 0 if it is empty, or -1 on error. */
 int where_tokens(const struct where_plan *w, struct evaluation *ev, struct ring_range *out) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) MUST_CHECK;
@@ -113,7 +113,7 @@ int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row
 struct where_subquery {
     bool is_row; /* key is a whole clustering key */
     struct row_key key;
-    uint32_t n_slices; /* else: in table order, not overlapping; 0: no row can match */
+    uint32_t n_slices; /* else: in table order, not overlapping; 0 if no row can match */
     struct eng_slice *slices;
     bool has_bound; /* the range excludes its upper bound: */
     struct eng_slice bound; /* the rows that match it */
@@ -130,7 +130,7 @@ struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) MUST_CHECK;
 /* Whether the row passes. The view must hold the columns of where_columns. */
 bool where_filters_match(const struct where_filters *f, const struct value *row);
-/* Whether a collection has a key, a value, or a key with this value; NULL: any. */
+/* Whether a collection has a key, a value, or a key with this value; NULL means any. */
 bool where_collection_has(const struct cql_type *t, struct value collection, const struct value *key,
                           const struct value *value);
 /* Marks the columns that the filters use, by ordinal. */

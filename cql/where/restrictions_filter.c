@@ -8,7 +8,7 @@ struct bound_filter {
     const struct where_step *step;
     uint32_t n_values;
     struct value *values; /* EQ, IN, CONTAINS: n_values x n_columns; ELEMENT: key, value */
-    struct value *from, *to; /* RANGE; NULL: open */
+    struct value *from, *to; /* RANGE; NULL means open */
 };
 
 struct where_filters {

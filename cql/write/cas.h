@@ -16,7 +16,7 @@ struct cas_row {
     bool must_exist, must_not_exist;
     uint32_t n_conditions, capacity;
     struct bound_condition *conditions;
-    const struct eng_row *row; /* as the conditions see it; NULL: none */
+    const struct eng_row *row; /* as the conditions see it; NULL if none */
     const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
     int64_t newest_ts; /* of all that was read */
     bool read;
@@ -45,11 +45,11 @@ int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, boo
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* Checks the index or key of each condition: Cassandra reports these after all other faults. */
 int cas_check_elements(struct cas *c) MUST_CHECK;
-/* 1: all hold, 0: not, -1. Without conditions nothing is read. */
+/* Returns 1 if all hold, 0 if not, or -1 on error. Without conditions nothing is read. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
 /* After cas_check returned 0: whether a condition of this write was false, and the rows to charge
- * for: the row that it addresses and, when conditions were on static columns, the static row; NULL:
- * absent, or charged to another write of the batch. 1, 0 (also when all are charged), -1. */
+ * for: the row that it addresses and, when conditions were on static columns, the static row; NULL
+ * if absent, or charged to another write of the batch. 1, 0 (also when all are charged), -1. */
 int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
                 const struct eng_row **statics) MUST_CHECK;
 /* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that

@@ -20,7 +20,8 @@ struct bound_condition {
     const struct value *values;
 };
 
-/* The name of a part of a column, such as key(c), in the statement's arena. NULL: no memory. */
+/* The name of a part of a column, such as key(c), in the statement's arena. Returns NULL if memory
+ * is exhausted. */
 const char *condition_part_name(struct compile *c, const char *fmt, const char *column) MUST_CHECK;
 /* NULL with ERR_INVALID in Cassandra's words. */
 struct condition *condition_compile(struct compile *c, const struct schema_table *t,
@@ -30,5 +31,5 @@ const struct schema_column *condition_column(const struct condition *c);
 int condition_bind(struct cql_run *r, struct bound_condition *out) MUST_CHECK;
 /* Checks the index or key; Cassandra does so after the whole batch is bound. */
 int condition_check_element(struct cql_run *r, const struct bound_condition *b) MUST_CHECK;
-/* row: resolved, or the static row; NULL: none. 1, 0, or -1 with the request's err. */
+/* row: resolved, or the static row; NULL if none. 1, 0, or -1 with the request's err. */
 int condition_match(const struct bound_condition *b, struct cql_run *r, const struct eng_row *row) MUST_CHECK;

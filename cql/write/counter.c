@@ -23,7 +23,7 @@ static int by_counter(const void *a, const void *b) {
 }
 
 /* Takes the changes that hold increments out of the mutation. Returns all their cells, sorted by
- * row and column; NULL: no memory. */
+ * row and column, or NULL if memory is exhausted. */
 static struct increment *take(struct mutations *m, struct mutation *of, size_t *n) {
     size_t cells = 0;
     for (const struct change *c = of->first; c; c = c->next) cells += c->counts ? c->row.n_cells : 0;

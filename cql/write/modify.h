@@ -70,7 +70,7 @@ struct modify_plan {
     bool hides_older;
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
-    /* to size rows; NULL: the statement writes the whole row, so the stored one is not read */
+    /* to size rows; NULL if the statement writes the whole row, so the stored one is not read */
     const struct row_view_layout *by_cells;
 };
 

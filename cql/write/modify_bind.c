@@ -16,7 +16,7 @@ void modify_begin(struct modify_write *w, struct cql_run *r, const struct modify
     w->rule = size_rule_of(model, p->table->n_columns);
 }
 
-/* 1, 0: none is given, or -1. */
+/* Returns 1, 0 if none is given, or -1 on error. */
 static int given_timestamp(struct cql_run *r, const struct term *t, int64_t *out) {
     struct value v;
     if (!t) return 0;

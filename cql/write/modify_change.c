@@ -94,8 +94,8 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
 struct row_ops {
     struct modify_write *w;
     struct cell_writer cells;
-    const struct eng_row *current; /* NULL: there is none, or no operation needs it */
-    struct size_sum *sum;          /* of the values; NULL: they are not sized */
+    const struct eng_row *current; /* NULL if there is none, or no operation needs it */
+    struct size_sum *sum;          /* of the values; NULL if they are not sized */
     struct size_rule rule;
 };
 
@@ -124,7 +124,7 @@ static int check_bound_list(struct modify_write *w, const struct modify_op *op, 
     return 0;
 }
 
-/* Adds v to the stored value; 1: there is none, so nothing is written. */
+/* Adds v to the stored value; 1 if there is none, so nothing is written. */
 static int increase(struct row_ops *x, const struct modify_op *op, struct value *v) {
     struct evaluation *ev = &x->w->r->eval;
     uint32_t n;

@@ -20,7 +20,7 @@ struct cell_writer {
     int64_t ts;         /* of cells */
     int64_t overwrite_ts; /* of deletions before an overwrite: ts - 1 */
     int64_t now;        /* seconds: when tombstones are made */
-    int32_t ttl;        /* seconds; 0: none */
+    int32_t ttl;        /* seconds; 0 if none */
     bool unsorted;
     bool repeats;       /* two operations may be on one column */
     struct list_view list; /* of the last list that was read; column NULL: none */

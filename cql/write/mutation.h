@@ -30,7 +30,7 @@ struct mutation_read {
     struct mutation_read *next;
     enum eng_row_kind kind;
     struct slice ck;
-    const struct eng_row *row; /* NULL: not there */
+    const struct eng_row *row; /* NULL if not there */
 };
 
 /* M1: statements on a table that are written together are compiled for one version of it. */
@@ -41,7 +41,7 @@ struct mutation {
     bool written;          /* by an earlier run of the request, which met a conflict elsewhere */
     uint64_t data_bytes; /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
     struct mutation_read *reads; /* newest first */
-    const struct row_view_layout *by_cells; /* a statement's, that the rows may be sized with; NULL: none has one */
+    const struct row_view_layout *by_cells; /* a statement's, that the rows may be sized with; NULL if none has one */
 };
 
 struct mutations {
@@ -59,7 +59,7 @@ struct mutation_address {
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) MUST_CHECK;
 /* The mutation of a partition that was opened. */
 struct mutation *mutations_find(const struct mutations *m, const struct eng_part *part);
-/* Appends an empty change. NULL: no memory. */
+/* Appends an empty change. Returns NULL if memory is exhausted. */
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) MUST_CHECK;
 /* Takes the newest change out again; last: the change that was added before it, NULL: none. */
 void mutation_drop_newest(struct mutation *of, struct change *last);

@@ -11,7 +11,7 @@ enum { COUNTERS = 4096, MEASURES = 16 /* of a row, until it reaches the bound */
 struct row_bound {
     uint64_t max_bytes, seed;
     _Atomic uint64_t written[COUNTERS]; /* bytes since a row of the counter was last measured */
-    _Atomic uint64_t full[COUNTERS];    /* the hash of a row that was found at its bound; 0: none */
+    _Atomic uint64_t full[COUNTERS];    /* the hash of a row that was found at its bound; 0 if none */
 };
 
 struct row_bound *row_bound_new(uint64_t max_bytes, struct err *e) {

@@ -60,10 +60,11 @@ static int by_row(const void *a, const void *b) {
 /* Called for each row, change of a row and deletion that covers it: each may be many. */
 static int step(struct row_sizing *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
 
-/* Counts one more row under the deletion. 0: go on; -1: too many rows. 1: too many rows, but they
- * are read only for Keyspaces' limit on range deletions, and its rule did not refuse: the deletion
- * goes unsized. The limit counts rows older than the deletion; when too few of those were seen,
- * whether the deletion is over the limit is unknown, and the rule is applied. */
+/* Counts one more row under the deletion. Returns 0 to continue, or -1 if there are too many rows. Returns 1
+ * if too many rows, but they are read only for Keyspaces' limit on range deletions, and its rule
+ * did not refuse: the deletion goes unsized. The limit counts rows older than the deletion; when
+ * too few of those were seen, whether the deletion is over the limit is unknown, and the rule is
+ * applied. */
 static int look_at(struct row_sizing *f, struct op_write *deletion) {
     if (f->work->looked_at < MAX_LOOKED_AT) {
         f->work->looked_at++;
@@ -120,7 +121,7 @@ static int copy(struct row_sizing *f, struct eng_row *row) {
 }
 
 /* The row as it was read to decide the write, if that is all that is stored; only the newest few
- * reads are searched. NULL: not read, or more may be stored. */
+ * reads are searched. Returns NULL if not read, or more may be stored. */
 static const struct eng_row *known(const struct mutation *m, const struct eng_row *address) {
     enum { FEW = 8 };
     const struct mutation_read *read = m->reads;
@@ -233,7 +234,8 @@ static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
     return 0;
 }
 
-/* Sizes one row under deletion i of a range or partition. 0: go on, 1: no more rows, -1. */
+/* Sizes one row under deletion i of a range or partition. Returns 0 to continue, 1 if there are no
+ * more rows, or -1 on error. */
 static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     const struct change *deletion = f->sweeps[i].change;
     struct op_write *c = deletion->cost;

@@ -160,7 +160,7 @@ static int find_newest(struct write *w, int64_t *newest) {
     return rc;
 }
 
-/* 1: go on and write, 0: refused and answered, -1, ENG_INCOMPLETE. */
+/* Returns 1 to continue with the write, 0 if refused and answered, or -1 on error, ENG_INCOMPLETE. */
 static int decide(struct write *w, int64_t *newest) {
     int held = 1;
     if (!w->conditional) return 1;

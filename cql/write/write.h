@@ -12,10 +12,10 @@
 
 #include "cql/write/modify.h"
 
-/* The batch that the items form; NULL: one statement outside a batch. */
+/* The batch that the items form; NULL for one statement outside a batch. */
 struct write_batch {
     enum ast_batch_kind kind;
-    const struct term *timestamp; /* USING TIMESTAMP of the batch; NULL: none */
+    const struct term *timestamp; /* USING TIMESTAMP of the batch; NULL if none */
 };
 
 /* batch_run checked that the items may stand together. They and the batch live while this runs. */

@@ -19,7 +19,7 @@ enum { ENGI_TABLE_PLACES = 4096, ENGI_FREED_BLOCKS = 16384 };
 struct engi_tables {
     pthread_mutex_t lock; /* held to make, pin, close or free a table */
     _Atomic(struct engi_table *) places[ENGI_TABLE_PLACES]; /* lists, by id */
-    uint64_t *freed[ENGI_FREED_BLOCKS]; /* a bit for each id; under the lock. NULL: none of its ids was freed */
+    uint64_t *freed[ENGI_FREED_BLOCKS]; /* a bit for each id; under the lock. NULL if none of its ids was freed */
     _Atomic uint32_t n;
 };
 
@@ -29,7 +29,7 @@ enum { ENGI_STRIPES = 1024 };
 struct engi_stripe {
     pthread_mutex_t lock; /* of owner and n_waiting */
     pthread_cond_t left;
-    _Atomic(pthread_t) owner; /* 0: free; a thread; ENGI_STRIPE_OF_BATCH */
+    _Atomic(pthread_t) owner; /* 0 if free; a thread; ENGI_STRIPE_OF_BATCH */
     uint32_t n_waiting;
     struct engi_ballot *ballots; /* the owner's, in a store with several writers */
     bool ballots_lost;           /* there was no memory for one of them */
@@ -43,7 +43,7 @@ struct engi_reclaim {
     pthread_mutex_t pass; /* held during a pass */
     bool running;
     _Atomic bool stop;
-    uint32_t rows_per_second; /* 0: no thread */
+    uint32_t rows_per_second; /* 0 for no thread */
 };
 
 /* engine/front/write_clock.c */
@@ -84,7 +84,7 @@ struct eng {
     struct engi_write_clock write_clock;
     struct engi_stripe stripes[ENGI_STRIPES];
     pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
-    eng_expiry_fn expiry;        /* NULL: not set */
+    eng_expiry_fn expiry;        /* NULL if not set */
     void *expiry_arg;
     pthread_mutex_t notice_lock; /* of watchers; held while they are called, and no other lock is taken under it */
     struct { eng_notice_fn fn; void *arg; } watchers[ENG_WATCHERS_MAX]; /* fn NULL: free */

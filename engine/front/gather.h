@@ -17,7 +17,7 @@
 struct engi_gather {
     uint64_t asked;       /* total of requests that had asked for a sync when the last one began */
     uint64_t answered;    /* number of requests that the last sync answered */
-    uint64_t enough;      /* total of requests at which the wait ends; 0: no wait */
+    uint64_t enough;      /* total of requests at which the wait ends; 0 if no wait */
     int64_t until_us;     /* time at which the wait ends */
     int64_t sync_us;      /* typical duration of a sync */
     uint32_t rest, rests; /* rest: syncs that still begin without waiting. rests: the number of the last such pause */

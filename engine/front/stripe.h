@@ -32,8 +32,8 @@ struct engi_stripe_set {
     bool any;
     uint64_t bits[ENGI_STRIPES / 64];
 };
-/* Adds the partition's stripe to the set. 1: added; 0: the set has it already; -1: it is held or
- * waited for. */
+/* Adds the partition's stripe to the set. Returns 1 if added, 0 if the set has it already, or -1
+ * if it is held or waited for. */
 int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) MUST_CHECK;
 /* Frees a stripe for which engi_stripes_try returned 1. */
 void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part);

@@ -38,7 +38,7 @@ static bool was_freed(const struct engi_tables *all, uint32_t id) {
     return block && block[id % FREED_BITS / 64] >> (id % 64) & 1;
 }
 
-/* With the lock. NULL: freed, or no memory. */
+/* With the lock. Returns NULL if freed, or memory is exhausted. */
 static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
     const struct store_ops *store = eng->store.ops;
     struct engi_table *t = find(eng, id);

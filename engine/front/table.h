@@ -27,18 +27,18 @@ struct engi_table {
     _Atomic uint32_t pins;    /* changed under the lock */
     _Atomic bool closed;      /* likewise; never unset */
     bool forgotten;           /* likewise; goes with its last pin */
-    struct eng *eng;          /* whose store forgets the id when the memory is freed; NULL: it need not */
+    struct eng *eng;          /* whose store forgets the id when the memory is freed; NULL if it need not */
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last visited the whole table */
     uint64_t reclaim_position;    /* where its present pass continues; under the lock of passes */
-    _Atomic(struct engi_dropped_list *) dropped; /* NULL: none */
+    _Atomic(struct engi_dropped_list *) dropped; /* NULL if none */
 };
 
 /* Forgets every table and every freed id, for a switch to another store. No table is pinned. */
 void engi_tables_forget(struct eng *eng);
 
-/* In a section, or with a pin. NULL: the id was freed, or there is no memory; then nothing may
- * be assumed of the table. */
+/* In a section, or with a pin. Returns NULL if the id was freed, or memory is exhausted; then
+ * nothing may be assumed of the table. */
 struct engi_table *engi_table(struct eng *eng, uint32_t id);
 /* Whether the id was freed: then it has no rows, whatever the store still holds of them. Asked
  * when engi_table found none. */
@@ -54,10 +54,10 @@ static inline bool engi_is_pinned(const struct engi_table *t) {
 static inline bool engi_is_closed(const struct engi_table *t) {
     return atomic_load_explicit(&t->closed, memory_order_relaxed);
 }
-/* The ids of all tables there are, to be freed by the caller. NULL: no memory. */
+/* The ids of all tables there are, to be freed by the caller. Returns NULL if memory is exhausted. */
 uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) MUST_CHECK;
 /* Removes the rows and marks of a table that has no writer; its id may be used again. */
 int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) MUST_CHECK;
 
-/* NULL: no column was dropped. The list stays as long as the caller's section. */
+/* Returns NULL if no column was dropped. The list stays as long as the caller's section. */
 const struct engi_dropped *engi_dropped_of(const struct engi_table *t);

@@ -45,7 +45,7 @@ struct local_table;
 /* ---- looks ---- */
 
 struct engi_cache_look {
-    struct local_table *table; /* NULL: the cache has no part in this read */
+    struct local_table *table; /* NULL if the cache has no part in this read */
     const _Atomic uint64_t *guard;
     uint64_t hash;              /* of the row's key, or of the partition's prefix */
     uint64_t state, generation; /* of the guard, of the table */
@@ -53,8 +53,8 @@ struct engi_cache_look {
     bool hit;                   /* the cache had the row */
 };
 
-/* False: neither may a kept answer be used nor one be kept. A fault of reads that a test has
- * injected must reach the store. */
+/* Returns false if neither may a kept answer be used nor one be kept. A fault of reads that a test
+ * has injected must reach the store. */
 bool engi_cache_look_begin(struct engi_cache_look *l, struct local_table *t, const _Atomic uint64_t *guard,
                            uint64_t hash) MUST_CHECK;
 bool engi_cache_look_holds(const struct engi_cache_look *l) MUST_CHECK;
@@ -66,7 +66,7 @@ enum engi_cached_kind { ENGI_CACHED_ROW, ENGI_CACHED_NO_ROW /* the store has no 
 /* The head of a block. In a free block only refs and size have a meaning. All but refs is under the
  * bucket's lock, or does not change. */
 struct engi_cached {
-    _Atomic uint32_t refs; /* of the bucket or the thread that inserts, and of readers; 0: the block is free */
+    _Atomic uint32_t refs; /* of the bucket or the thread that inserts, and of readers; 0 if the block is free */
     uint32_t size;         /* bytes, with the head */
     struct engi_cached *next; /* in the bucket */
     uint64_t hash, generation;
@@ -110,8 +110,8 @@ struct engi_cache {
     struct engi_cache_counters counters[ENGI_CACHE_COUNTERS];
 };
 
-/* NULL: no memory, or bytes are too few. The cache takes at most bytes, and little memory before it
- * is used. */
+/* Returns NULL if no memory, or bytes are too few. The cache takes at most bytes, and little memory
+ * before it is used. */
 struct engi_cache *engi_cache_new(size_t bytes);
 void engi_cache_free(struct engi_cache *c); /* or NULL */
 /* Removes all entries, for a switch to another store. No thread reads meanwhile. */
@@ -142,7 +142,7 @@ static inline bool engi_bucket_lacks(const struct engi_cache_bucket *b, uint64_t
     return !(atomic_load(&b->word) & (engi_bucket_bit(hash) | ENGI_BUCKET_LOCKED));
 }
 void engi_bucket_lock(struct engi_cache_bucket *b);
-/* False: other threads held the lock all the time. */
+/* Returns false if other threads held the lock all the time. */
 bool engi_bucket_try_lock(struct engi_cache_bucket *b) MUST_CHECK;
 void engi_bucket_unlock(struct engi_cache_bucket *b);
 
@@ -153,9 +153,9 @@ void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struc
 
 /* ---- entries ---- */
 
-/* Makes an entry of the look's hash and generation, in no bucket yet. NULL: another thread makes
- * one in the same shard, or there is no room that a bounded number of steps of the hand can
- * make. */
+/* Makes an entry of the look's hash and generation, in no bucket yet. Returns NULL if another
+ * thread makes one in the same shard, or there is no room that a bounded number of steps of the
+ * hand can make. */
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
                                     size_t size);
 /* Gives back a reader's reference, or that of the thread that has made an entry and not inserted

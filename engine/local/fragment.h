@@ -15,7 +15,7 @@
 /* Bounds of one step: loose records, and fragments below them. */
 enum { ENGI_FRAGMENT_LOOSE = 64, ENGI_FRAGMENT_PIECES = 256 };
 
-/* One step. 1: loose records are left, 0: none, -1, ENG_INCOMPLETE. */
+/* One step. Returns 1 if loose records are left, 0 if none, or -1 on error, ENG_INCOMPLETE. */
 int engi_fragment_step(struct local *own, enum eng_tier tier, struct slice prefix, struct err *e) MUST_CHECK;
 /* All of it. Blocking. */
 int engi_fragment_all(struct local *own, struct slice prefix, struct err *e) MUST_CHECK;

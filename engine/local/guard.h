@@ -85,7 +85,8 @@ static inline bool engi_guard_is_alone(uint64_t state) { return state % ENGI_GUA
 static inline struct engi_guard *engi_guard(struct engi_guards *s, uint64_t hash) {
     return &s->rows[hash % ENGI_GUARDS];
 }
-/* Several commits may share a guard, or one several times. False: the guard is held exclusively. */
+/* Several commits may share a guard, or one several times. Returns false if the guard is held
+ * exclusively. */
 bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) MUST_CHECK;
 /* The guard's present state. Reads of the store after this call see all writes made while the guard
  * was taken earlier. */
@@ -104,7 +105,7 @@ bool engi_guard_try_exclusive(struct engi_guards *s, uint64_t hash) MUST_CHECK;
 void engi_guard_release(struct engi_guards *s, uint64_t hash);
 void engi_guard_end_exclusive(struct engi_guards *s, uint64_t hash);
 void engi_guards_wake(struct engi_guards *s);
-/* note->fn is called, once, when guards are released. False: the guard is free already. */
+/* note->fn is called, once, when guards are released. Returns false if the guard is free already. */
 bool engi_guard_on_release(struct engi_guards *s, uint64_t hash, struct engi_guard_note *note) MUST_CHECK;
 /* Cancels a note: its fn is not called any more. */
 void engi_guard_cancel(struct engi_guards *s, struct engi_guard_note *note);

@@ -119,7 +119,7 @@ static void let_commits_pass(struct local *own) {
     engi_commit_locks_leave(&own->commit_locks);
 }
 
-/* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
+/* Sets the history of a table; h NULL: none. Returns -1 if no memory, or the table was freed. */
 static int set_history(struct local *own, uint32_t table, struct engi_history *h) {
     struct engi_section section = engi_enter(&own->eng->epoch);
     struct local_table *t = local_table(own, table);
@@ -287,7 +287,7 @@ struct replay {
     const struct kv_snapshot *at;
     int64_t up_to_us;
     struct eng_batch *batch;
-    struct kv_batch *taken; /* deletes the merged log records; NULL: they stay */
+    struct kv_batch *taken; /* deletes the merged log records; NULL if they stay */
     uint32_t rows;
 };
 

@@ -28,10 +28,10 @@ struct local {
     pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
     struct kv_options kv_options;
     struct kv *retired; /* closed when its last iterator is gone */
-    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
+    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0 if none does */
     struct engi_fold fold;
     struct engi_guards guards;
-    struct engi_cache *cache; /* of rows and ranges; NULL: none */
+    struct engi_cache *cache; /* of rows and ranges; NULL if none */
     struct engi_horizon newest, assigned; /* of the timestamps of all rows; of those that the write clock gave out */
     struct engi_commit_locks commit_locks;
     _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
@@ -57,7 +57,7 @@ void local_reclaimed(struct store *s);
 extern const struct store_ops local_store_ops;
 
 static inline struct local *local_of(const struct store *s) { return s->own; }
-/* NULL: the engine has another store. */
+/* Returns NULL if the engine has another store. */
 static inline struct local *local_if(const struct eng *eng) {
     return eng->store.ops == &local_store_ops ? eng->store.own : NULL;
 }
@@ -66,7 +66,7 @@ static inline struct local *local_if(const struct eng *eng) {
 int local_open(struct eng *eng, const struct eng_options *o, struct err *e) MUST_CHECK;
 
 int engi_load_marks(struct local *own, struct err *e) MUST_CHECK;
-/* eng_ingest from a snapshot of the store; NULL: the present content. */
+/* eng_ingest from a snapshot of the store; NULL if the present content. */
 int engi_ingest_at(struct local *own, uint32_t table, struct local *from, uint32_t from_table,
                    const struct kv_snapshot *at, struct err *e) MUST_CHECK;
 
@@ -79,7 +79,7 @@ struct local_table {
     _Atomic uint64_t changed[ENGI_BUCKETS / 64]; /* buckets changed since the last eng_changed_take */
     _Atomic uint64_t passed[ENGI_BUCKETS / 64]; /* buckets where a read passed many rows that a deletion covers */
     _Atomic int64_t as_of; /* seconds: data that expires later is alive; INT64_MAX: the clock decides */
-    _Atomic(struct engi_history *) history; /* every write is also recorded there; NULL: none */
+    _Atomic(struct engi_history *) history; /* every write is also recorded there; NULL if none */
     _Atomic uint64_t generation; /* [u32 of what the caches hold of it][u32 changes of the whole table under way] */
 };
 

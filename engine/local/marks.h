@@ -61,9 +61,9 @@ static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool o
     if (on) atomic_fetch_or(&words[place / 64], bit);
     else atomic_fetch_and(&words[place / 64], ~bit);
 }
-/* Notes the mark in memory. True: it must still be recorded in the store. A far mark is not set in
- * memory, because the row's guard knows a far timestamp of this run; only the next run needs the
- * mark. */
+/* Notes the mark in memory. Returns true if it must still be recorded in the store. A far mark is
+ * not set in memory, because the row's guard knows a far timestamp of this run; only the next run
+ * needs the mark. */
 static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
     if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
     if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);

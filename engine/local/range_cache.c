@@ -55,8 +55,8 @@ struct range_iter {
     struct local *own;
     struct kv_iter_spec spec;
     struct look look;
-    struct range *range;    /* NULL: below answers */
-    struct range *left;     /* that was left for below; NULL: none. Its rows stay */
+    struct range *range;    /* NULL means below answers */
+    struct range *left;     /* that was left for below; NULL if none. Its rows stay */
     uint32_t at;            /* index of the cached range's key that the iterator stands on */
     bool back;              /* the scan goes down */
     bool has_low, has_high; /* the cached range covers the scan's range on this side */

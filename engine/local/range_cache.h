@@ -46,7 +46,7 @@ struct engi_range_want {
     bool back, whole;
 };
 
-/* The iterator of a scan of one partition. The bounds of spec are the partition's. NULL: e says
- * why. */
+/* The iterator of a scan of one partition. The bounds of spec are the partition's. Returns NULL
+ * with e set. */
 struct kv_iter *engi_range_iter_new(struct local *own, const struct kv_iter_spec *spec,
                                     const struct engi_range_want *want, struct err *e) MUST_CHECK;

@@ -10,7 +10,7 @@ static uint8_t *bytes_of(struct engi_cached *row) { return (uint8_t *)(row + 1);
 
 static struct slice row_value(struct engi_cached *row) { return slice_of(bytes_of(row) + row->key_n, row->value_n); }
 
-/* The bucket is locked. NULL: it does not have the row. */
+/* The bucket is locked. Returns NULL if it does not have the row. */
 static struct engi_cached *find_row(const struct engi_cache_bucket *b, uint64_t hash, struct slice key) {
     for (struct engi_cached *x = b->first; x; x = x->next)
         if (x->hash == hash && x->kind != ENGI_CACHED_RANGE && slice_eq(slice_of(bytes_of(x), x->key_n), key)) return x;

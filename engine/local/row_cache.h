@@ -31,11 +31,11 @@ struct own;
 enum { ENGI_ROW_CACHE_VALUE_MAX = 4096, ENGI_ROW_CACHE_KEY_MAX = 512 };
 
 enum { ENGI_ROW_CACHE_MISS = -1 };
-/* 1: *value is the row's, in the arena; 0: the store has no such row; MISS: ask the store. Any
- * thread. */
+/* Returns 1 if *value is the row's, in the arena, or 0 if the store has no such row; MISS: ask the
+ * store. Any thread. */
 int engi_row_cache_find(struct local *own, struct local_table *t, struct slice key, struct arena *a,
                         struct engi_cache_look *look, struct slice *value) MUST_CHECK;
-/* Inserts the store's answer after a miss; NULL: the store has no such row. Does nothing after a
+/* Inserts the store's answer after a miss; NULL if the store has no such row. Does nothing after a
  * hit. */
 void engi_row_cache_fill(struct local *own, const struct engi_cache_look *look, struct slice key,
                          const struct slice *value);

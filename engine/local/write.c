@@ -56,7 +56,7 @@ struct batch {
     struct evicted *taken; /* of one round */
     size_t n_taken, cap_taken;
     struct buf taken_bytes;
-    int64_t met_us;         /* time since which commits put off rows held exclusively by others; 0: none did */
+    int64_t met_us;         /* time since which commits put off rows held exclusively by others; 0 if none did */
     uint64_t met;           /* the hash of such a row */
     struct engi_guard_note note; /* called when such a guard is released */
     uint32_t commit_lock;          /* where its commits pass */
@@ -65,7 +65,7 @@ struct batch {
     uint64_t written[WRITTEN_BITS / 64]; /* by hash: rows that were written under these stripes */
     uint16_t noted[WRITTEN_NOTED];       /* positions of the first bits in written, for clearing a few */
     uint32_t n_written;
-    int64_t now_us;         /* the commit's time in a history; 0: the clock was not read yet */
+    int64_t now_us;         /* the commit's time in a history; 0 if the clock was not read yet */
 };
 
 static struct batch *batch_of(struct eng_batch *b) { return (struct batch *)b; }

@@ -21,7 +21,7 @@ struct several {
     struct eng_test_faults faults;
     _Atomic uint64_t draws; /* so far */
     struct several *next;
-    eng_notice_fn notice; /* NULL: it watches no records */
+    eng_notice_fn notice; /* NULL if it watches no records */
     void *notice_arg;
 };
 
@@ -29,7 +29,7 @@ static struct several *several_of(const struct store *s) { return s->own; }
 
 /* ---- faults ---- */
 
-/* Returns true once in so many times; 0: never. */
+/* Returns true once in so many times, never if n is 0. */
 static bool draw(struct several *own, uint32_t one_in) {
     if (!one_in) return false;
     uint64_t x = own->faults.seed + atomic_fetch_add(&own->draws, 1) * UINT64_C(0x9e3779b97f4a7c15);

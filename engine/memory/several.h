@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "engine/store.h"
 
-/* Opens the store; faults may be NULL. -1: no memory. */
+/* Opens the store; faults may be NULL. Returns -1 if memory is exhausted. */
 int several_open(struct store *s, const struct eng_test_faults *faults, struct err *e) MUST_CHECK;
 /* Opens the store that first is an open handle of. The handles are closed in any order. */
 int several_share(struct store *s, const struct store *first, const struct eng_test_faults *faults,

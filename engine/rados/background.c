@@ -21,7 +21,7 @@ static void run_split(struct rados *s, struct shard *sh) {
     atomic_store(&sh->will_split, false);
 }
 
-/* died: the incarnation of a server; 0: none */
+/* died: the incarnation of a server; 0 if none */
 static void replay(struct rados *s, uint32_t died) {
     struct err e = {0};
     size_t n;

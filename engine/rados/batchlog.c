@@ -348,7 +348,8 @@ static int by_name(const void *a, const void *b) { return memcmp(a, b, sizeof(st
 
 struct replaying {
     struct rados *s;
-    uint32_t died;    /* the incarnation of the server whose logs are replayed, with all their records; 0: of all */
+    uint32_t died;    /* the incarnation of the server whose logs are replayed, with all their records; 0 means of
+                       * all */
     int64_t until_us; /* a record is due that was first read at this machine time or earlier */
     struct batchlog_seen *seen; /* by this replay; replaces that of the store at its end */
     size_t n_seen, cap_seen;

@@ -37,7 +37,7 @@ enum { BATCHLOG_NAME = 32 };
 struct batchlog {
     uint32_t incarnation, number;
     char object[BATCHLOG_NAME];
-    uint64_t registered_us; /* when, since 1970; 0: unknown */
+    uint64_t registered_us; /* when, since 1970; 0 if unknown */
 };
 
 /* Begins the log of an open store. */
@@ -51,7 +51,7 @@ int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *a
 /* Writes all changes of a batch. 0, or -1: e says why. After -1 some partitions may have been
  * written; a group of several partitions then is or will be written as a whole, or not at all. */
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
-/* Counts the changes of a logged batch. -1: it is damaged. */
+/* Counts the changes of a logged batch. Returns -1 if it is damaged. */
 int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
 /* The time at which the oldest batch in the logs was recorded, in microseconds since 1970; INT64_MAX:
  * they are empty. */

@@ -115,7 +115,8 @@ static int look(struct bisection *x, const uint64_t *points, int n_points, uint6
     return rc;
 }
 
-/* Sets the ends to what lies between the last point with a key behind it and the next one. 1: from has changed. */
+/* Sets the ends to what lies between the last point with a key behind it and the next one. Returns 1 if from has
+ * changed. */
 static int narrow(struct bisection *x, const uint64_t *points, int n_points, const struct found *f) {
     int last = n_points - 1;
     while (last >= 0 && !f->keys[last].n) last--;

@@ -122,8 +122,8 @@ static int next_shard(struct cursor *c) {
 
 /* More keys follow the page, whose first and last keys as read are given. So its last record and its
  * last partition may be incomplete. If another partition is in front of that, the page ends there;
- * else it ends in front of the last record, and its partition goes on as of now. 1: the page is
- * complete. 0: all of it is one record. */
+ * else it ends in front of the last record, and its partition goes on as of now. Returns 1 if the
+ * page is complete. Returns 0 if all of it is one record. */
 static int cut_page(struct cursor *c, struct slice first, struct slice last) {
     struct slice first_part, last_part, record = omap_key_record_part(last);
     struct omap_pairs *p = &c->pairs;
@@ -208,8 +208,8 @@ static int take_wide(struct cursor *c, struct slice pieces, const char *range_en
     return pieces_add(c->s, buf_slice(&c->part), pieces, &part, &c->page, got, last, more);
 }
 
-/* Ends the page in front of the first wide partition that begins in it. 1: there is one, and the next page
- * begins there. */
+/* Ends the page in front of the first wide partition that begins in it. Returns 1 if there is one, and the
+ * next page begins there. */
 static int stop_at_wide(struct cursor *c) {
     struct omap_pairs *got = &c->f.pairs[0];
     struct slice prefix;

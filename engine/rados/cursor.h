@@ -37,7 +37,7 @@ struct cursor {
 void cursor_init(struct cursor *c, struct rados *s, uint32_t table, struct slice prefix, struct slice lower,
                  struct slice upper);
 void cursor_fini(struct cursor *c);
-/* The caller will take so many records, about; 0: unknown. Before the first of them: pages grow from as many on. */
+/* The caller will take so many records, about; 0 if unknown. Before the first of them: pages grow from as many on. */
 void cursor_expect(struct cursor *c, uint64_t records);
 /* Begins anew with another range of the same partition, as of the same moment if that is not past. keys, shard_keys:
  * the range has about so many keys in one object, and in the shard; UINT64_MAX: unknown. */
@@ -45,8 +45,8 @@ void cursor_restart(struct cursor *c, struct slice lower, struct slice upper, ui
 /* The list of the partition's pieces as the last page was read with it; n 0: it is not wide. Valid until the
  * next call. Only of a cursor of one partition. */
 struct slice cursor_pieces(const struct cursor *c);
-/* The next record, or the first one from a key on that is not in front of those read. 1: *out is
- * valid until the next call; 0: there is none; -1: ERR_READ_TIMEOUT also when one page was rewritten
- * again and again while it was read. */
+/* The next record, or the first one from a key on that is not in front of those read. Returns 1 if
+ * *out is valid until the next call, or 0 if there is none, or -1 with ERR_READ_TIMEOUT also when
+ * one page was rewritten again and again while it was read. */
 int cursor_next(struct cursor *c, const struct record **out, struct err *e) MUST_CHECK;
 int cursor_seek(struct cursor *c, struct slice key, const struct record **out, struct err *e) MUST_CHECK;

@@ -15,11 +15,11 @@ enum {
 struct fetch_part {
     const char *start_after, *prefix; /* NUL-terminated keys of objects */
     uint64_t max;
-    const char *end; /* pieces that begin here or behind it are not read; NULL: all may be */
+    const char *end; /* pieces that begin here or behind it are not read; NULL if all may be */
 };
 
 struct fetched {
-    struct shard *shard;    /* after an error, too; NULL: the table has no object there, and nothing was found */
+    struct shard *shard;    /* after an error, too; NULL if the table has no object there, and nothing was found */
     struct shard_head head;
     struct omap_pairs pairs[FETCH_PARTS];
     bool more[FETCH_PARTS];

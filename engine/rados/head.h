@@ -10,12 +10,12 @@
 
 #include "engine/rados/rados.h"
 
-/* 0: head is filled in, in the arena. A root that is not there is made, with creates. A negative
- * error number: -ENOENT: there is no object, and the table was perhaps dropped; -EBADMSG: its head is
- * damaged. */
+/* Returns 0 if head is filled in, in the arena. A root that is not there is made, with creates. A
+ * negative error number: -ENOENT: there is no object, and the table was perhaps dropped; -EBADMSG:
+ * its head is damaged. */
 int head_read(struct rados *s, const struct shard *sh, bool creates, struct arena *a,
               struct shard_head *head) MUST_CHECK;
-/* 1: the table was dropped, 0, or a negative error number. Memory comes from the arena. */
+/* Returns 1 if the table was dropped, 0, or a negative error number. Memory comes from the arena. */
 int head_was_dropped(struct rados *s, uint32_t table, struct arena *a) MUST_CHECK;
 /* Records that the table is dropped. 0, or a negative error number. */
 int head_note_drop(struct rados *s, uint32_t table) MUST_CHECK;

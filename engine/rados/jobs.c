@@ -77,7 +77,7 @@ static bool may_run(const struct rados *s, const struct rados_job *job) {
     return true;
 }
 
-/* With the lock. Moves the first job that may run to those that run; NULL: there is none. */
+/* With the lock. Moves the first job that may run to those that run; NULL if there is none. */
 static struct rados_job *start_job(struct rados *s) {
     struct rados_job **at = &s->jobs, *job;
     while ((job = *at) && !may_run(s, job)) {

@@ -10,7 +10,7 @@
 struct rados_job {
     struct rados_job *next;
     enum rados_job_kind { RADOS_SPLIT, RADOS_FOLD, RADOS_FORGET, RADOS_REPLAY } kind;
-    struct shard *shard; /* to split, or where the record to fold was read; NULL: the job has none */
+    struct shard *shard; /* to split, or where the record to fold was read; NULL if the job has none */
     uint32_t table;      /* to forget */
     uint32_t died;       /* the incarnation of a server, whose batches are to be applied */
     size_t n;
@@ -27,7 +27,8 @@ void jobs_add_fold(struct rados *s, struct slice record_key);
 void jobs_add_replay(struct rados *s, uint32_t died);
 /* Queues the end of what is in memory of a table. */
 void jobs_add_forget(struct rados *s, uint32_t table);
-/* The next job that may run (Q27), until jobs_done; NULL: none came in time. False: jobs_end was called. */
+/* The next job that may run (Q27), until jobs_done; NULL if none came in time. Returns false if jobs_end
+ * was called. */
 bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) MUST_CHECK;
 void jobs_done(struct rados *s, struct rados_job *job);
 void jobs_end(struct rados *s);

@@ -18,5 +18,5 @@ struct librados {
 };
 
 /* The library's functions, the same for every call. The library stays loaded until the process
- * ends. NULL: ERR_CONFIG, it is not installed, or lacks a function. Any thread. */
+ * ends. Returns NULL with ERR_CONFIG, it is not installed, or lacks a function. Any thread. */
 const struct librados *librados_load(struct err *e) MUST_CHECK;

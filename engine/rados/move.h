@@ -37,8 +37,8 @@ struct move_part;
 /* The parts of rows that a move drops. */
 struct move_purge {
     struct slice from; /* a record's key: the piece that holds it is purged, and some behind it */
-    /* Judges a row by all of its operands. 0: it stays as it is; 1: left, empty before, is what is left of
-     * it; or a negative error number. */
+    /* Judges a row by all of its operands. Returns 0 if it stays as it is, or 1 if left, empty before, is
+     * what is left of it; or a negative error number. */
     int (*judge)(void *arg, const struct record *r, struct buf *left);
     void *arg;
 };
@@ -56,7 +56,7 @@ struct move {
     bool more;            /* the shard has more of them */
     struct move_part *parts;
     size_t n_parts;
-    const struct move_purge *purge; /* NULL: it purges no piece */
+    const struct move_purge *purge; /* NULL if it purges no piece */
     size_t first_purged, n_purged;  /* of the pieces as read */
 };
 

@@ -15,9 +15,8 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
 int named_scan(struct rados *s, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) MUST_CHECK;
 
 struct named_watch;
-/* Calls fn on a thread of its own after records have changed, through any store, within
- * NAMED_LATE_S at the latest: a notice may be lost, so the thread also looks by itself. NULL: e says
- * why. */
+/* Calls fn on a thread of its own after records have changed, through any store, within NAMED_LATE_S
+ * at the latest: a notice may be lost, so the thread also looks by itself. NULL with e set. */
 enum { NAMED_LATE_S = 1 };
 struct named_watch *named_watch_start(struct rados *s, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
 /* fn is not called any more when it returns. */

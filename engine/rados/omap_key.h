@@ -42,18 +42,18 @@ enum { OMAP_PARTITION_KEYS_MAX = 3 };
 #define OMAP_PARTITION_KEYS "\x02\x01\x01" /* behind the escaped prefix */
 void omap_key_partition(struct buf *out, struct slice prefix, enum omap_partition_key what);
 void omap_key_escape(struct buf *out, struct slice bytes);
-/* -1: damaged, or no memory. */
+/* Returns -1 if damaged, or memory is exhausted. */
 int omap_key_unescape(struct slice escaped, struct buf *out) MUST_CHECK;
 void omap_key_number(struct buf *out, uint64_t v, unsigned digits);
 void omap_key_operand(struct buf *out, const struct omap_operand_id *id);
 uint64_t omap_number_read(struct slice digits);
 /* Splits the key of an operand: the record's key goes to record, unescaped. It has a partition's prefix and
- * a kind. -1: damaged. */
+ * a kind. Returns -1 if damaged. */
 int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) MUST_CHECK;
 /* Appends the record's key, or of a partition's own key the one that a record of kind 0 would have. */
 int omap_key_record(struct slice key, struct buf *record) MUST_CHECK;
 /* The part of a key in front of the operand id, with the end mark: equal for operands of one
  * record. */
 struct slice omap_key_record_part(struct slice key);
-/* Returns the purpose of a partition's own key; 0: it is an operand's key. */
+/* Returns the purpose of a partition's own key, or 0 if it is an operand's key. */
 enum omap_partition_key omap_key_of_partition(struct slice key);

@@ -135,7 +135,7 @@ int omap_write_wait(const struct pool *p, const struct omap_started *started) {
 
 /* ---- reads ---- */
 
-/* The index of a new part. -1: there is no memory for the operation. */
+/* The index of a new part. Returns -1 if memory is exhausted for the operation. */
 static int add_part(struct omap_read *r) {
     assert(r->n < OMAP_READ_PARTS);
     if (!r->op) r->op = r->pool->lib->create_read_op();

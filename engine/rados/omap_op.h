@@ -44,7 +44,7 @@ void omap_write_remove(struct omap_write *w, struct slice key);
 int omap_write_run(const struct omap_write *w, const struct pool *p, const char *object) MUST_CHECK;
 /* Starts it; omap_write_wait waits and ends. Its bytes are the caller's again once it has started. */
 struct omap_started {
-    void *completion; /* NULL: nothing was started */
+    void *completion; /* NULL if nothing was started */
     const char *object; /* the caller's, until it has ended */
     int64_t began_us;
 };

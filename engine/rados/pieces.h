@@ -57,11 +57,11 @@ struct pieces {
 enum { PIECE_NAME = 56 };
 /* "piece.00000010.0123456789abcdef.7" */
 void piece_name(uint32_t table, uint64_t id, uint64_t number, char out[PIECE_NAME]);
-/* -1: it is no piece's. */
+/* Returns -1 if it is no piece's. */
 int piece_name_read(const char *name, uint32_t *table, uint64_t *id, uint64_t *number) MUST_CHECK;
 
-/* Decodes a partition's value; value.n 0: it is not wide, and has no pieces. -1: damaged, or no
- * memory. The first keys stay in value. */
+/* Decodes a partition's value; value.n 0: it is not wide, and has no pieces. Returns -1 if damaged,
+ * or memory is exhausted. The first keys stay in value. */
 int pieces_read(struct slice value, struct arena *a, struct pieces *out) MUST_CHECK;
 void pieces_write(struct buf *out, const struct pieces *p);
 /* The index of the piece that holds the key, which is given from behind the prefix on. */

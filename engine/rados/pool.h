@@ -17,7 +17,7 @@
 struct pool_options {
     const char *conf;   /* path of ceph.conf */
     const char *pool;
-    unsigned timeout_s; /* of one operation; 0: POOL_TIMEOUT_S */
+    unsigned timeout_s; /* of one operation; 0 means POOL_TIMEOUT_S */
 };
 
 enum { POOL_TIMEOUT_S = 10, POOL_NOTIFY_MS = 1000 };

@@ -16,7 +16,7 @@ struct pool_durations {
 struct pool_counts {
     struct pool_durations durations[POOL_USES];
     _Atomic uint64_t timeouts, conflicts, failures, in_flight;
-    /* When the first operation began that was begun after the newest answer; 0: none was. */
+    /* When the first operation began that was begun after the newest answer; 0 if none was. */
     _Atomic int64_t silent_since_us;
 };
 
@@ -26,6 +26,6 @@ int64_t pool_began(struct pool_counts *c) MUST_CHECK;
 void pool_ended(struct pool_counts *c, enum pool_use use, int64_t began_us, int rc);
 /* The figures that the pool counts. */
 void pool_figures(const struct pool_counts *c, struct eng_store_figures *out);
-/* Since how long operations have been waiting without any answer; 0: the cluster answers. A store
- * that watches its named records begins an operation every second. */
+/* Since how long operations have been waiting without any answer; 0 for the cluster answers. A
+ * store that watches its named records begins an operation every second. */
 int64_t pool_silent_us(const struct pool_counts *c);

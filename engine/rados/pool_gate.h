@@ -12,7 +12,7 @@ enum { POOL_IN_FLIGHT = 16, POOL_WAIT_US = 1000000 };
 
 struct pool_gate;
 
-struct pool_gate *pool_gate_new(void) MUST_CHECK; /* NULL: no memory */
+struct pool_gate *pool_gate_new(void) MUST_CHECK; /* NULL if memory is exhausted */
 void pool_gate_free(struct pool_gate *g);
 /* Call it before an operation on the object. Returns 0, -ENOMEM, or -EBUSY if the operation is refused. */
 int pool_enter(struct pool_gate *g, const char *object) MUST_CHECK;

@@ -5,7 +5,7 @@
 
 #include "engine/rados/shard.h"
 
-/* out (empty) = the reconciliation of a and b; -1: the bytes are damaged, or no memory. */
+/* out (empty) = the reconciliation of a and b; -1 if the bytes are damaged, or memory is exhausted. */
 typedef int (*rados_merge_fn)(struct slice a, struct slice b, struct buf *out);
 
 enum {
@@ -18,8 +18,8 @@ enum {
 struct rados_options {
     struct pool_options pool;
     rados_merge_fn merge;
-    uint64_t split_keys, split_bytes, max_keys, max_bytes; /* 0: those above */
-    uint32_t incarnation; /* names the store's log of batches; 0: a number that no other store has */
+    uint64_t split_keys, split_bytes, max_keys, max_bytes; /* 0 means those above */
+    uint32_t incarnation; /* names the store's log of batches; 0 if a number that no other store has */
 };
 
 enum { RADOS_THREADS = 4 }; /* of the work in the background */
@@ -40,7 +40,7 @@ struct rados {
     bool ends;
     _Atomic int64_t replay_due_us; /* machine time at which old batches are applied next */
     pthread_mutex_t drop_lock; /* held while a table is dropped or forgotten */
-    struct named_watch *watch; /* NULL: none */
+    struct named_watch *watch; /* NULL if none */
     _Atomic uint32_t log;      /* the number of the log to which batches go */
     pthread_mutex_t log_lock;  /* held while another one begins; of the next two lines */
     uint32_t n_logs;           /* that were begun, */

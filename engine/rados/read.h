@@ -14,8 +14,8 @@ struct read_result {
     struct record keys[READ_KEYS]; /* value.p NULL: there is no record */
 };
 
-/* Reads what is known of a partition, and the records with the keys. Bytes go to the arena. 0; -1:
- * e says why. */
+/* Reads what is known of a partition, and the records with the keys. Bytes go to the arena. 0; -1
+ * with e set. */
 int read_partition(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, struct arena *a,
                    struct read_result *out, struct err *e) MUST_CHECK;
 /* Replaces the operands that a record has in its shard by their combination, unless another client of

@@ -45,7 +45,7 @@ struct pass {
     struct read_result head;
     struct engi_tombs tombs;
     bool whole; /* it has read the partition from its first row to its last */
-    const struct omap_pairs *old; /* operands of deletions that may go; NULL: any */
+    const struct omap_pairs *old; /* operands of deletions that may go; NULL for any */
     struct write_change changes[CHANGES_MAX];
     size_t n, bytes;
     struct dropped *dropped;
@@ -565,8 +565,8 @@ static int visit_shard(struct pass *p, uint64_t first, uint64_t last, struct err
     return rc;
 }
 
-/* Reads the shard at a position, and claims it. 1: it is to be visited, 0: it is not, or a negative
- * error number. *last: its last position. */
+/* Reads the shard at a position, and claims it. Returns 1 if it is to be visited, or 0 if it is
+ * not, or a negative error number. *last: its last position. */
 static int claim(struct pass *p, uint64_t position, uint64_t *last) {
     const char *key = (const char *)visit_key.p;
     const struct fetch_part part = {.start_after = SHARD_HEAD_PREFIX, .prefix = key, .max = 1};

@@ -40,7 +40,7 @@ struct shard_id {
 enum { SHARD_NAME = 40, SHARD_DEPTH_MAX = 64 };
 /* "rows.00000010.02.c000000000000000" */
 void shard_name(const struct shard_id *id, char out[SHARD_NAME]);
-int shard_name_read(const char *name, struct shard_id *id) MUST_CHECK; /* -1: it is no shard's */
+int shard_name_read(const char *name, struct shard_id *id) MUST_CHECK; /* -1 if it is no shard's */
 /* The half that holds the position, or with a bit of 0 or 1 that half. */
 struct shard_id shard_half(const struct shard_id *id, unsigned bit);
 static inline uint64_t shard_last(const struct shard_id *id) {
@@ -70,7 +70,7 @@ struct shard_head {
 #define SHARD_HEAD_LAST "\x01\xff" /* and a key behind them, in front of the first record */
 extern const struct slice shard_state_key, shard_pieces_key;
 struct slice shard_state_value(enum shard_state s);
-/* Decodes the head that a read returned. -1: damaged, or no memory. */
+/* Decodes the head that a read returned. Returns -1 if damaged, or memory is exhausted. */
 int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shard_head *out) MUST_CHECK;
 const struct shard_counter *shard_counter_find(const struct shard_head *h, uint64_t writer);
 /* The counters of all writers together. */
@@ -89,26 +89,26 @@ struct shard {
     _Atomic bool will_split; /* a split of it is queued or running in this process */
     _Atomic bool stays_whole; /* the split that ran last was not worth it, or failed */
     _Atomic bool is_indivisible; /* the last try to split the shard found that it neither splits nor has rows to move */
-    _Atomic uint64_t shown_keys, shown_bytes; /* after the last write of this store, for metrics; 0: none yet */
+    _Atomic uint64_t shown_keys, shown_bytes; /* after the last write of this store, for metrics; 0 if none yet */
     struct shard *next;     /* in the map */
     pthread_mutex_t lock;   /* of what follows */
     pthread_cond_t turn;    /* an operation has ended */
     bool busy;              /* an operation of this store on it is under way, */
     int64_t busy_since_us;  /* since this machine time */
     bool silent;            /* the last one timed out */
-    struct write_group **sent; /* the groups of the operation that was sent; NULL: none was */
+    struct write_group **sent; /* the groups of the operation that was sent; NULL if none was */
     uint32_t n_patient;     /* threads that wait although it has been under way for long (Q26) */
     struct write_group *first, **last; /* groups that wait for the next operation */
     struct shard_counter own;          /* of this store, as of the last operation that succeeded */
     uint64_t other_keys, other_bytes;  /* of the other writers, as last read */
     uint32_t since_read;               /* operations since then */
     bool known;                        /* they were read, and the object is there */
-    uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0: the usual number */
+    uint64_t split_keys, split_bytes;  /* a split is worth trying from so many on; 0 for the usual number */
     uint64_t begun_id, begun_move;     /* the move that this store last found begun by another one */
     /* The position of the wide partition that a reader met last, if it has met one. */
     _Atomic bool has_wide;
     _Atomic uint64_t wide_position;
-    _Atomic uint64_t key_bytes; /* of a key with its value, the average of the page read last; 0: unknown */
+    _Atomic uint64_t key_bytes; /* of a key with its value, the average of the page read last; 0 if unknown */
 };
 
 struct shard_map {
@@ -119,10 +119,10 @@ struct shard_map {
 
 int shard_map_init(struct shard_map *m) MUST_CHECK;
 void shard_map_fini(struct shard_map *m);
-/* The shard with that id, which is added when it is new. It stays until its table is evicted. NULL: no
- * memory. Any thread. */
+/* The shard with that id, which is added when it is new. It stays until its table is evicted. Returns
+ * NULL if memory is exhausted. Any thread. */
 struct shard *shard_map_get(struct shard_map *m, const struct shard_id *id) MUST_CHECK;
-/* The smallest known shard of a table that holds the position. NULL: no memory. */
+/* The smallest known shard of a table that holds the position. Returns NULL if memory is exhausted. */
 struct shard *shard_map_find(struct shard_map *m, uint32_t table, uint64_t position) MUST_CHECK;
 /* The number of known shards that are not split, and their shown keys and bytes. */
 void shard_map_sum(struct shard_map *m, uint64_t *shards, uint64_t *keys, uint64_t *bytes);

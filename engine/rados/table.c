@@ -41,7 +41,7 @@ static int remove_shard(void *arg, const struct shard *sh, const struct shard_he
     return rc < 0 ? rc : remove_object(arg, sh->name);
 }
 
-/* The table of a shard's or a piece's object. -1: the name is of neither. */
+/* The table of a shard's or a piece's object. Returns -1 if the name is of neither. */
 static int table_of(const char *name, uint32_t *table) {
     struct shard_id id;
     uint64_t piece, number;

@@ -249,8 +249,8 @@ static int batch_send(struct rados *s, struct batch *b) {
     return omap_write_start(&b->op, &s->pool, sh->name, &b->started);
 }
 
-/* Sends the next operation of a shard with the groups that wait. NULL: one is under way, or none
- * waits. */
+/* Sends the next operation of a shard with the groups that wait. Returns NULL if one is under way,
+ * or none waits. */
 static struct batch *batch_start(struct rados *s, struct shard *sh) {
     struct batch *b = NULL;
     pthread_mutex_lock(&sh->lock);

@@ -37,13 +37,13 @@ struct write_group {
     struct slice prefix; /* of the partition */
     const struct write_change *changes;
     size_t n;
-    const struct slice *expected; /* the partition's ballot as it was read, empty: none; NULL: no condition */
+    const struct slice *expected; /* the partition's ballot as it was read, empty: none; NULL for no condition */
     struct slice ballot;          /* the new one, not empty; p NULL: it stays */
     /* The partition's mark of removals, as it was read with the operands that the group removes;
-     * empty: none. So no operand is removed, and counted as removed, twice. NULL: the group removes
-     * none */
+     * empty: none. So no operand is removed, and counted as removed, twice. NULL for the group
+     * removes none */
     const struct slice *removals;
-    /* The partition's pieces as they were read, empty: none; NULL: they stay. */
+    /* The partition's pieces as they were read, empty: none; NULL if they stay. */
     const struct slice *pieces;
     struct slice next_pieces; /* not empty; only with pieces */
     const struct slice *fences; /* keys of objects to be set (OMAP_FENCE) */
@@ -61,5 +61,5 @@ struct write_group {
 };
 
 /* Writes groups, each of another partition. The groups are not atomic together: each has its own
- * result. 0: no result is -1; -1: e is the first error. */
+ * result. Returns 0 if no result is -1, or -1 if e is the first error. */
 int write_groups(struct rados *s, struct write_group *groups, size_t n, struct err *e) MUST_CHECK;

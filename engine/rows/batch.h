@@ -37,7 +37,7 @@ static inline struct slice engi_change_value(const struct eng_batch *b, const st
     return slice_of(b->bytes.p + c->at + c->n_key, c->n_value);
 }
 
-/* Makes room for one more element of an array that doubles; -1: out of memory. */
+/* Makes room for one more element of an array that doubles; -1 if memory is exhausted. */
 int engi_array_grow(void **array, size_t n, size_t *cap, size_t size) MUST_CHECK;
 
 /* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key behind the

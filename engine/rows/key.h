@@ -77,7 +77,7 @@ void engi_key_fragment(struct buf *out, struct slice prefix, const struct engi_i
 void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts);
 void engi_key_fragment_after(struct buf *out, struct slice prefix, struct slice ck);
 /* Decodes rest, the bytes behind the kind in a range tombstone's key; does not set a fragmented
- * one's from. -1: damaged. */
+ * one's from. Returns -1 if damaged. */
 int engi_range_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
 static inline bool engi_interval_covers(const struct engi_interval *i, struct slice ck) {
     return slice_cmp(ck, i->from) >= 0 && (i->no_end || slice_cmp(ck, i->to) < 0);

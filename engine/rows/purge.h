@@ -18,7 +18,8 @@ struct engi_purged {
     int64_t newest_ts;
 };
 
-/* Writes the row without the dead parts to out, which is empty. -1: the bytes are damaged. */
+/* Writes the row without the dead parts to out, which is empty. Returns -1 if the bytes are
+ * damaged. */
 int engi_purge_row(const struct engi_purge_limits *limits, struct slice value, struct buf *out,
                    struct engi_purged *purged) MUST_CHECK;
 

@@ -22,7 +22,7 @@ static int prepare(struct store_read *r, uint8_t *stack, const struct eng_part *
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* 1: visible, 0, -1 */
+/* Returns 1 if it is visible, 0 if not, or -1 on error */
 static int resolve(const struct store_value *v, const struct engi_dropped *dropped, size_t n_key, int64_t del_ts,
                    int64_t now, struct eng_row *row, struct op_cost *cost, struct err *e) {
     if (eng_row_decode(v->bytes, v->cells, row, e)) return -1;

@@ -204,7 +204,7 @@ bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *
     return true;
 }
 
-/* Returns the position behind the number; NULL: the bytes end within the number. */
+/* Returns the position behind the number, or NULL if the bytes end within the number. */
 static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, uint64_t *v) {
     *v = 0;
     for (unsigned shift = 0; p < end && shift < 63; shift += 7) {
@@ -215,7 +215,7 @@ static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, ui
 }
 
 /* A short value of a column without a path or a TTL, whatever its timestamp: most cells of a row
- * that was updated. False: it is another one, and nothing was read. */
+ * that was updated. Returns false if it is another one, and nothing was read. */
 static inline bool next_value(struct rowi_reader *rd, struct eng_cell *c) {
     const uint8_t *p = rd->r.p, *end = rd->r.end;
     if (UNLIKELY(end - p < CELL_MIN_BYTES || p[0] & ~CELL_SAME_TS || p[1] > 0x7f || p[1] > UINT32_MAX - rd->column))

@@ -35,7 +35,7 @@ struct rowi_reader {
 
 /* 0, or -1 when the head is damaged. */
 int rowi_open(struct rowi_reader *rd, struct slice bytes) MUST_CHECK;
-/* 1: *cell filled (it points into the bytes), 0: no more, -1: damaged. */
+/* Returns 1 if *cell was filled (it points into the bytes), 0 if there is no more, or -1 if damaged. */
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
 /* Reads cells while they are short values of one column each with the row's timestamp and nothing
  * else; most rows consist only of these. Returns their number; rowi_next reads the rest. */
@@ -46,7 +46,7 @@ enum { ROWI_SHAPE_CELLS = 32 };
 /* The form of the row that was laid out last, if it has a marker: for each cell the bytes in front
  * of its value, and the value's offset from the first in units of its alignment. */
 struct rowi_shape {
-    uint32_t n; /* 0: it says nothing */
+    uint32_t n; /* 0 if it says nothing */
     struct {
         uint16_t head, at;
     } cells[ROWI_SHAPE_CELLS];

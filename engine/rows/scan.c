@@ -247,7 +247,7 @@ static void count_row(struct eng_scan *s) {
     s->cost->bytes_read += s->it->key.n + s->it->value.n;
 }
 
-/* Decodes the value that the iterator stands on; 1: visible at now. */
+/* Decodes the value that the iterator stands on; 1 if visible at now. */
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row,
                   struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
@@ -265,7 +265,8 @@ static bool is_wanted(const struct eng_scan *s, const struct engi_interval *rang
 }
 
 /* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the
- * slices. The older ones are skipped together. 1: all, 0: there are more than a scan handles. */
+ * slices. The older ones are skipped together. Returns 1 for all, or 0 if there are more than a
+ * scan handles. */
 static int read_all_loose(struct eng_scan *s, struct err *e) {
     size_t bytes = 0;
     int got = s->on_key;
@@ -576,8 +577,8 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     return 1;
 }
 
-/* AT_NEXT on a plain row: a combination of pass_row, look_at_row and give_row. 0: these three
- * continue from the state that it leaves. */
+/* AT_NEXT on a plain row: a combination of pass_row, look_at_row and give_row. Returns 0 if these
+ * three must continue from the state that it leaves. */
 static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
     struct kv_iter *it = s->it;
     int got = it->ops->iter_move(it, KV_NEXT, (struct slice){0}, e);

@@ -190,7 +190,7 @@ bool engi_on_fragment(const struct kv_iter *it, struct slice prefix) {
            it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE && it->key.p[prefix.n + 1] == ENGI_FRAGMENT;
 }
 
-/* Takes the fragment that the iterator stands on; 1: there is room for more. */
+/* Takes the fragment that the iterator stands on; 1 if there is room for more. */
 static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, size_t *bytes, struct err *e) {
     struct engi_tomb *t = &w->tombs[w->n];
     if (engi_tomb_read(engi_rest(it->key, prefix), it->value, t, e)) return -1;

@@ -46,13 +46,13 @@ uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval
 
 /* ---- records ---- */
 
-/* The deletion that a stored value holds. -1: damaged. */
+/* The deletion that a stored value holds. Returns -1 if damaged. */
 int engi_tomb_deletion(struct slice value, int64_t *ts, int64_t *at, struct err *e) MUST_CHECK;
 /* A loose record or a fragmented one: the key behind the kind, and the value; the slices point into
  * both. */
 int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out, struct err *e) MUST_CHECK;
-/* Decodes any record, or one operand of it, of a partition (record.c). -1: it is damaged, and e
- * says how. Memory comes from the arena. */
+/* Decodes any record, or one operand of it, of a partition (record.c). Returns -1 if it is damaged,
+ * and e says how. Memory comes from the arena. */
 int engi_check_record(struct slice key, struct slice value, struct arena *a, struct err *e) MUST_CHECK;
 /* Whether the iterator stands on a fragment of the partition. */
 struct kv_iter;

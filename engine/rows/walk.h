@@ -26,5 +26,5 @@ enum { ENGI_COPIED_MAX = 4096 /* bytes of a small value */ };
 /* Copies a value. */
 int engi_value_copy(struct slice bytes, struct arena *a, struct store_value *out, struct err *e) MUST_CHECK;
 /* Memory that the arena owns, for the cells of a large value. release, unless NULL, is called with
- * the value's handle when the arena lets go of it. NULL: no memory. */
+ * the value's handle when the arena lets go of it. Returns NULL if memory is exhausted. */
 struct arena *engi_value_own(struct arena *a, void (*release)(void *handle), void *handle) MUST_CHECK;

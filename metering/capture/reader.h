@@ -14,7 +14,7 @@ struct capture_reader {
     struct capture_header header;
 };
 
-/* -1: ERR_CONFIG, which names the file. */
+/* Returns -1 with ERR_CONFIG, which names the file. */
 int capture_reader_open(struct capture_reader *r, const char *path, struct err *e) MUST_CHECK;
 /* Reads a capture from memory, which the caller keeps. Errors name path. */
 int capture_reader_of(struct capture_reader *r, const char *path, struct slice file, struct err *e) MUST_CHECK;

@@ -26,13 +26,13 @@ struct capture_options {
     bool strict, cassandra; /* this and the next three: as in the capture's header */
     uint8_t size_model, write_size;
     uint32_t timestamp_size;
-    size_t queue_bytes; /* 0: CAPTURE_QUEUE */
-    /* replaces write(2) in tests; NULL: write(2) */
+    size_t queue_bytes; /* 0 means CAPTURE_QUEUE */
+    /* replaces write(2) in tests; NULL means write(2) */
     ssize_t (*write)(int fd, const void *p, size_t n);
 };
 
 struct capture_wish {
-    uint64_t max_bytes; /* 0: a GiB; at least CAPTURE_FILE_MIN */
+    uint64_t max_bytes; /* 0 for a GiB; at least CAPTURE_FILE_MIN */
     bool rotates, hashed;
 };
 
@@ -42,7 +42,7 @@ struct capture_status {
     bool rotates, hashed;
     uint64_t max_bytes, bytes, requests, dropped;
     uint32_t part;
-    int64_t started_us;  /* 0: no capture was started yet */
+    int64_t started_us;  /* 0 if no capture was started yet */
     char reason[256];    /* why it ended; empty while it runs */
 };
 

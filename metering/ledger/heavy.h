@@ -51,7 +51,7 @@ struct heavy {
     _Atomic uint64_t total;
 };
 
-/* n_sets is a power of two. -1: no memory. */
+/* n_sets is a power of two. Returns -1 if memory is exhausted. */
 int heavy_init(struct heavy *h, uint32_t n_sets) MUST_CHECK;
 void heavy_fini(struct heavy *h);
 /* Adds load (at least 1) to the key, which is a good hash of the object it identifies. Returns its

@@ -27,21 +27,22 @@
 #include "metering/ledger/stats.h"
 
 struct journal {
-    int fd; /* -1: there is no file */
+    int fd; /* -1 if there is no file */
     uint64_t bytes, fresh_bytes; /* of the file now; of the file when it was last written anew */
     char path[4096];
     bool failing; /* the last write failed, and the log says so */
 };
 
 /* Reads the file at path, if there is one, into the statistics, and writes it anew. *latest becomes
- * the latest minute in it. -1: the file cannot be read or made. */
+ * the latest minute in it. Returns -1 if the file cannot be read or made. */
 int journal_open(struct journal *j, const char *path, struct stats *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
 
 /* Takes the records of a file into the statistics, up to the first invalid one. Returns the number
- * of bytes taken; -1: no memory. */
+ * of bytes taken, or -1 if memory is exhausted. */
 int64_t journal_take(struct stats *b, struct slice all, uint32_t *latest) MUST_CHECK;
-/* Takes one record, given without its length and checksum. 0; 1: it is invalid; -1: no memory. */
+/* Takes one record, given without its length and checksum. 0; 1 if it is invalid; -1 if memory is
+ * exhausted. */
 int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest) MUST_CHECK;
 
 /* Puts the records of all that changed since the last call. all: every minute that is kept, needed

@@ -22,6 +22,6 @@ static inline void latencies_add(struct latencies *to, const struct latencies *f
     for (int i = 0; i < LATENCY_SLOTS; i++) to->n[i] += from->n[i];
 }
 
-/* The middle of the slot that holds the quantile q, 0 to 1, in microseconds; 0: there are no
+/* The middle of the slot that holds the quantile q, 0 to 1, in microseconds; 0 if there are no
  * counts. */
 double latencies_quantile(const struct latencies *l, double q);

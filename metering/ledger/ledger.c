@@ -50,8 +50,8 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
 
 /* ---- posting ---- */
 
-/* NULL: the table is dropped, or there is no memory. A table with queued reads may be missing in
- * the shard; the statistics have its names unless it is dropped. */
+/* Returns NULL if the table is dropped, or memory is exhausted. A table with queued reads may be
+ * missing in the shard; the statistics have its names unless it is dropped. */
 static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
     struct cell *cell = shard_cell(s, object, NULL, NULL);
     if (LIKELY(cell)) return cell;
@@ -322,7 +322,7 @@ struct merged {
     const struct subject *of;
     char *all;
     size_t n;
-    uint32_t *slots; /* index in all, and 1; 0: free. At most half of them are taken */
+    uint32_t *slots; /* index in all, and 1; 0 if free. At most half of them are taken */
     size_t mask;
 };
 
@@ -355,7 +355,7 @@ static int heavier(const void *a, const void *b) {
 
 /* The kept items of all shards, merged, heaviest first. An item that one shard keeps and another
  * does not may have more load than is shown here, by up to K2's bound in the other shard (heavy.h).
- * *total: the load of all items, kept or not. NULL: no memory. */
+ * *total: the load of all items, kept or not. Returns NULL if memory is exhausted. */
 static void *merge(struct ledger *l, const struct subject *of, size_t *n, uint64_t *total) {
     size_t most = 0, slots = 1;
     for (unsigned i = 0; i < l->n_shards; i++)

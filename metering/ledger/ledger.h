@@ -23,10 +23,10 @@ struct ledger;
 struct ledger_options {
     struct clock *clock;
     unsigned n_shards;
-    const char *path; /* of its file; NULL: the ledger is in memory only, and has no thread */
+    const char *path; /* of its file; NULL if the ledger is in memory only, and has no thread */
 };
 
-/* NULL: e says why. */
+/* Returns NULL with e set. */
 struct ledger *ledger_open(const struct ledger_options *o, struct err *e) MUST_CHECK;
 /* Writes and syncs all changes, and frees the ledger. */
 void ledger_close(struct ledger *l);
@@ -148,7 +148,7 @@ struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);
 struct ledger_connection *ledger_connections(struct ledger *l, size_t *n);
 void ledger_connections_free(struct ledger_connection *all, size_t n);
 
-/* NULL: no memory. */
+/* Returns NULL if memory is exhausted. */
 struct roles *ledger_roles(struct ledger *l);
 /* Append-only or prepend-only, if any shard's writes of the table are. */
 enum order_pattern ledger_pattern(struct ledger *l, uint32_t object);

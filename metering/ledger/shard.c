@@ -76,7 +76,8 @@ static struct shard_table *table_find(struct shard *s, uint32_t object, const ch
     return t;
 }
 
-/* The table, marked active because the caller adds to its cell. NULL: no memory. */
+/* The table, marked active because the caller adds to its cell. Returns NULL if memory is
+ * exhausted. */
 static inline struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
     struct shard_table *t = s->last;
     return LIKELY(t && t->object == object && t->active) ? t : table_find(s, object, keyspace, name);

@@ -33,8 +33,8 @@ struct ledger_driver {
     char bytes[];
 };
 
-/* Keeps LEDGER_DRIVER_TEXT bytes of each text at most. NULL: both are empty, or there is no
- * memory. */
+/* Keeps LEDGER_DRIVER_TEXT bytes of each text at most. NULL if both are empty, or memory is
+ * exhausted. */
 enum { LEDGER_DRIVER_TEXT = 1024 };
 struct ledger_driver *ledger_driver_new(struct slice name, struct slice version);
 void ledger_driver_unref(struct ledger_driver *d);
@@ -51,7 +51,7 @@ struct ledger_connection {
         uint8_t version; /* of the protocol */
         uint16_t port;
         char compression[8];
-        struct ledger_driver *driver; /* NULL: STARTUP did not name its driver */
+        struct ledger_driver *driver; /* NULL if STARTUP did not name its driver */
         char cipher[64], tls[16]; /* empty: not encrypted */
     } client;
     struct usage usage; /* each subquery of an IN is a request */
@@ -69,7 +69,7 @@ struct ledger_request {
     uint32_t statements;         /* number of requests it counts as on its connection: subqueries of an IN, else 1 */
     int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
     struct ledger_connection *connection;
-    uint64_t statement_id;       /* a hash; 0: there is none */
+    uint64_t statement_id;       /* a hash; 0 if there is none */
     uint64_t rules;              /* that its charge names: struct charge */
     struct slice text;           /* of the statement */
 };
@@ -85,7 +85,7 @@ struct ledger_claim_part {
 struct ledger_claim {
     enum operation operation;
     uint64_t statement_id; /* as posted */
-    uint32_t n;            /* 0: it is no write */
+    uint32_t n;            /* 0 if it is no write */
     struct ledger_claim_part first, *others; /* others: n - 1, on the heap */
 };
 /* The claim of a successful request, made when it is posted. Without memory it covers the first
@@ -133,7 +133,7 @@ enum throttle_reason {
     THROTTLE_REASONS
 };
 struct shard_origin {
-    uint64_t statement_id; /* 0: none */
+    uint64_t statement_id; /* 0 if none */
     const char *role;      /* "": none */
     uint32_t reasons;      /* bit set of enum throttle_reason */
 };
@@ -185,7 +185,7 @@ struct shard_batch {
     /* n: the reads of the batch; the first n_timed of them have a duration */
     uint32_t n, n_timed, n_segments, n_keys;
     uint64_t bytes_read, took_us;
-    struct shard_ranges *ranges; /* NULL: the table is not watched */
+    struct shard_ranges *ranges; /* NULL if the table is not watched */
     struct span latency; /* without their number */
 };
 /* The connection of a batch's reads from the from-th on, up to the next segment's first. */
@@ -207,7 +207,7 @@ struct shard {
     uint32_t second; /* of the cells */
     uint32_t n_tables, cap_tables; /* cap: a power of two, or 0 */
     struct shard_table **tables;   /* by hash of the object */
-    struct shard_table *last;      /* found last; NULL: none */
+    struct shard_table *last;      /* found last; NULL if none */
     struct shard_table *actives[64]; /* tables whose cells are not empty; if there are more, all tables are checked */
     uint32_t n_actives;
     /* The watched tables; object 0: the place is free. Any thread sets an object, under the lock. A
@@ -224,7 +224,7 @@ struct shard {
     /* accessed by the owner only */
     uint32_t n_batches, n_segments, n_keys, n_key_bytes;
     int64_t began_us;          /* Q1. The queued reads without a duration began at this moment */
-    struct shard_batch *batch; /* the last one; NULL: none */
+    struct shard_batch *batch; /* the last one; NULL if none */
     struct shard_batch batches[SHARD_BATCHES];
     struct shard_segment segments[SHARD_SEGMENTS];
     struct shard_key keys[SHARD_KEYS];
@@ -256,8 +256,8 @@ static inline void shard_reads_clear(struct shard *s) {
     s->n_batches = s->n_segments = s->n_keys = s->n_key_bytes = 0;
     s->batch = NULL;
 }
-/* The table's cell, for posting a batch; called under the lock. NULL: the shard does not have the
- * table and keyspace is NULL, or there is no memory. */
+/* The table's cell, for posting a batch; called under the lock. Returns NULL if the shard does not
+ * have the table and keyspace is NULL, or memory is exhausted. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
                          const struct usage_window *u, const struct shard_origin *origin);
@@ -265,7 +265,7 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
 void shard_origins_add(struct shard_origins *to, const struct shard_origins *from);
 /* The origins of the i-th kept partition; all zero: none are known. */
 struct shard_origins shard_origins_of(const struct shard *s, uint32_t i);
-/* The ranges of a watched table; NULL: the table is not watched. Called by the owner. */
+/* The ranges of a watched table; NULL if the table is not watched. Called by the owner. */
 struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object);
 /* Adds load to a statement that the shard keeps. */
 struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);

@@ -47,8 +47,8 @@ struct table_stats *stats_open(struct stats *b, uint32_t object, const char *key
     return NULL;
 }
 
-/* The cell of a minute, emptied when its slot held an older minute. NULL: no memory, or the slot
- * holds a newer minute. */
+/* The cell of a minute, emptied when its slot held an older minute. Returns NULL if no memory, or
+ * the slot holds a newer minute. */
 static struct stats_minute *minute_open(struct table_stats *t, uint32_t minute) {
     struct stats_minute **at = &t->minutes[minute % STATS_MINUTES];
     if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;

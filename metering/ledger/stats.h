@@ -66,11 +66,11 @@ struct stats_blob {
 };
 
 struct table_stats {
-    uint32_t object; /* the catalogue's; 0: what concerns no one table */
+    uint32_t object; /* the catalogue's; 0 means what concerns no one table */
     char keyspace[STATS_NAME], name[STATS_NAME];
     struct figures total;
     struct latencies latencies; /* since the start */
-    struct stats_minute *minutes[STATS_MINUTES]; /* by minute % STATS_MINUTES; NULL: none yet */
+    struct stats_minute *minutes[STATS_MINUTES]; /* by minute % STATS_MINUTES; NULL if none yet */
     struct stats_second seconds[STATS_SECONDS];
     struct stats_blob limits; /* the limiter's state of the table */
     bool touched; /* listed in stats.touched */
@@ -96,9 +96,9 @@ static inline struct table_stats *stats_at(const struct stats *b, uint32_t i) { 
 void stats_fini(struct stats *b);
 void stats_table_free(struct table_stats *t);
 struct table_stats *stats_find(const struct stats *b, uint32_t object);
-/* NULL: no memory. */
+/* Returns NULL if memory is exhausted. */
 struct table_stats *stats_open(struct stats *b, uint32_t object, const char *keyspace, const char *name) MUST_CHECK;
-/* -1: no memory. */
+/* Returns -1 if memory is exhausted. */
 int stats_add(struct table_stats *t, uint32_t second, const struct cell *cell) MUST_CHECK;
 /* Lists the table as touched. */
 void stats_touch(struct stats *b, struct table_stats *t);
@@ -106,7 +106,7 @@ void stats_touch(struct stats *b, struct table_stats *t);
 void stats_untouch(struct stats *b);
 /* Replaces the minute's cell by the one read from the file. */
 int stats_put_minute(struct table_stats *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
-/* -1: no memory. */
+/* Returns -1 if memory is exhausted. */
 int stats_blob_set(struct stats_blob *m, struct slice bytes) MUST_CHECK;
 static inline struct slice stats_blob_bytes(const struct stats_blob *m) {
     return slice_of(m->n ? (const void *)m->p : "", m->n);
@@ -117,6 +117,6 @@ void stats_take_back(struct table_stats *t, uint32_t second, const struct figure
 /* Removes the table from the statistics. Its minutes move to gone, if there is memory. */
 void stats_drop(struct stats *b, uint32_t object);
 static inline struct table_stats *stats_gone_at(const struct stats *b, uint32_t i) { return b->gone.items[i]; }
-/* The table's figures of a second that is over, or of a minute. NULL: there are none. */
+/* The table's figures of a second that is over, or of a minute. Returns NULL if there are none. */
 const struct stats_second *stats_second(const struct table_stats *t, uint32_t second);
 const struct stats_minute *stats_minute(const struct table_stats *t, uint32_t minute);

@@ -25,7 +25,7 @@ enum { BUCKET_UNIT = 1000000 };
 
 struct bucket {
     int64_t level; /* millionths of units; within plus and minus BUCKET_MOST */
-    int64_t at_us; /* when it was last filled; 0: it is new */
+    int64_t at_us; /* when it was last filled; 0 if it is new */
     int64_t rate, cap; /* in force since then (T4); below 1: not known */
 };
 

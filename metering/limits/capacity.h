@@ -31,7 +31,7 @@ struct capacity {
     int64_t window, window_best; /* of the clock; the highest mean of a minute in it, a second */
     int64_t begins;              /* a second: rate of a new on-demand table; at least 1 */
     int64_t peak;                /* of windows that are over */
-    int64_t scaled;              /* capacity set by auto scaling instead of units; 0: not scaled yet */
+    int64_t scaled;              /* capacity set by auto scaling instead of units; 0 if not scaled yet */
     int64_t scaled_at_s;
     uint32_t minutes_above, minutes_below; /* the target, in a row */
 };

@@ -41,10 +41,10 @@ struct limit_demands {
     size_t n, cap;
     struct limit_demand *items;
 };
-/* -1: no memory. */
+/* Returns -1 if memory is exhausted. */
 int limit_demands_add(struct limit_demands *to, const struct limit_demand *d) MUST_CHECK;
 void limit_demands_put(const struct limit_demands *d, struct buf *out);
-/* Appends the items of a server. -1: damaged, or no memory. */
+/* Appends the items of a server. Returns -1 if damaged, or memory is exhausted. */
 int limit_demands_take(struct limit_demands *to, struct rd *in) MUST_CHECK;
 /* By object, tables in front of partitions, and token. */
 int limit_demand_order(const void *a, const void *b);

@@ -29,7 +29,7 @@ static inline bool limit_is_guidance(enum limit_id id) { return id >= LIMIT_ENTI
 /* SHADOW counts what ENFORCE would refuse. */
 enum limit_mode { LIMITS_OFF, LIMITS_SHADOW, LIMITS_ENFORCE };
 const char *limit_mode_name(enum limit_mode m);
-/* -1: no such mode. */
+/* Returns -1 if there is no such mode. */
 int limit_mode_of(struct slice name);
 
 /* The greatest setting: products with it saturate (bucket.h). */
@@ -38,7 +38,7 @@ int limit_mode_of(struct slice name);
 struct limit_values {
     int64_t of[LIMITS];
 };
-/* Parses "name=number,name=number"; the other limits have the values of limit.def. -1:
+/* Parses "name=number,name=number"; the other limits have the values of limit.def. Returns -1 with
  * ERR_CONFIG. */
 int limit_values_parse(const char *text, struct limit_values *out, struct err *e) MUST_CHECK;
 

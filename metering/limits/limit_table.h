@@ -16,7 +16,7 @@ struct limit_counts {
 struct limit_part_of {
     uint64_t asked, used; /* since the last round; since the demand is told of */
     uint64_t demand, before; /* as told last, and the time before */
-    uint32_t fraction;       /* 0: the whole */
+    uint32_t fraction;       /* 0 for the whole */
 };
 
 struct limit_table {

@@ -27,7 +27,7 @@ struct limiter {
         int64_t n;
     } *taken;
     /* of several servers: */
-    uint64_t round; /* 0: demand is not counted */
+    uint64_t round; /* 0 if demand is not counted */
     uint32_t n_hot;
     struct hot {
         struct limit_demand told;
@@ -312,7 +312,7 @@ static void say_over(const struct asking *a, const struct draw *d, const struct 
     snprintf(a->over->table, sizeof(a->over->table), "%s", p->table);
 }
 
-/* 0: taken; -1: over. */
+/* Returns 0 if taken, or -1 if over. */
 static int draw(const struct asking *a, const struct draw *d, const struct limit_part *p) {
     if (!d->n) return 0;
     bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);

@@ -70,12 +70,12 @@ struct limit_ask {
 struct limit_over {
     enum limit_id limit;
     bool enforced;     /* else it was only counted: shadow, or a warning */
-    uint32_t object;   /* the table's; 0: of none */
+    uint32_t object;   /* the table's; 0 means of none */
     char keyspace[64], table[64];
     int64_t rate;      /* of the limit: units a second, or its maximum */
-    double asked;      /* 0: a read that has not run */
-    int64_t retry_us;  /* from now; 0: a retry cannot succeed */
-    const char *read;  /* the guidance's class of the read that it refuses; NULL: another limit, or a write */
+    double asked;      /* 0 if a read that has not run */
+    int64_t retry_us;  /* from now; 0 if a retry cannot succeed */
+    const char *read;  /* the guidance's class of the read that it refuses; NULL means another limit, or a write */
 };
 struct limit_verdict {
     struct limit_over over;     /* of the limits */
@@ -101,7 +101,7 @@ struct limiter *limiter_new(const struct limiter_options *o) MUST_CHECK;
 void limiter_free(struct limiter *l);
 
 /* Sets the capacity of a table from its definition, of which provisioned, units, warm and scaling
- * count. -1: no memory. */
+ * count. Returns -1 if memory is exhausted. */
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
                    const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
@@ -130,22 +130,22 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
  * have overflowed meanwhile may remain, up to the amount given back. */
 void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
 
-/* Checks a read of the table before it runs. False: the account or the table is in debt, so
- * limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is counted,
- * as one statement of the connection. Only enforced limits are checked. */
+/* Checks a read of the table before it runs. Returns false if the account or the table is in debt,
+ * so limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is
+ * counted, as one statement of the connection. Only enforced limits are checked. */
 bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) MUST_CHECK;
 
 /* Lists the tables, ordered by object, with their capacity as of now. Index 0 holds the state of
  * the account; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
-/* The state of one table; NULL: the table is not defined. */
+/* The state of one table; NULL if the table is not defined. */
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
 /* The state that is kept across restarts (limit_state.h). limiter_save calls fn for each table that
  * has changed since the last call; limiter_restore takes those bytes before the table is defined.
- * -1: no memory. */
+ * Returns -1 if memory is exhausted. */
 typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
 int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;
@@ -154,7 +154,7 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST
 
 /* Ends a round: appends this server's demand of each limited table, of the account, and of the
  * partitions of which an eighth of their limit or more was asked, at most LIMIT_HOT_MAX. From the first
- * call on demand is counted. -1: no memory. */
+ * call on demand is counted. -1 if memory is exhausted. */
 enum { LIMIT_HOT_MAX = 64 };
 int limiter_demands(struct limiter *l, struct limit_demands *out) MUST_CHECK;
 /* Takes this server's fraction of each limit, beside the demand that the other servers have, each of

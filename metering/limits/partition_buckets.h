@@ -15,7 +15,7 @@ enum { PARTITION_SETS = 4096, PARTITION_WAYS = 8, PARTITION_BUCKETS = PARTITION_
 struct partition_bucket {
     int64_t token;
     uint32_t object;
-    /* that used it last, by number from 1; 0: the place is free. An ask does not take a place from itself */
+    /* that used it last, by number from 1; 0 if the place is free. An ask does not take a place from itself */
     uint64_t ask;
     struct bucket read, write, entities;
     uint64_t round; /* in which these were asked of it, of several servers */
@@ -28,8 +28,8 @@ struct partition_buckets {
 
 int partition_buckets_init(struct partition_buckets *p) MUST_CHECK;
 void partition_buckets_fini(struct partition_buckets *p);
-/* NULL: the bucket was evicted, which is equivalent to a full one. */
+/* Returns NULL if the bucket was evicted, which is equivalent to a full one. */
 struct partition_bucket *partition_bucket_find(const struct partition_buckets *p, uint32_t object, int64_t token);
-/* NULL: this ask has used up all places of the set. */
+/* Returns NULL if this ask has used up all places of the set. */
 struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token,
                                                uint64_t ask);

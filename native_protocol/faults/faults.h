@@ -31,6 +31,6 @@ void faults_remove(struct faults *f, const char *name);
  * result. */
 int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *rule), void *arg) MUST_CHECK;
 
-/* Finds the fault that hits a planned request, and copies it into the request's arena. NULL: no
- * fault hits, or there is no memory and the request's error is set. */
+/* Finds the fault that hits a planned request, and copies it into the request's arena. Returns NULL
+ * if no fault hits, or memory is exhausted and the request's error is set. */
 const struct fault_rule *faults_hit(struct faults *f, const struct cql_run *q, uint64_t connection) MUST_CHECK;

@@ -35,7 +35,7 @@ struct fault_rule {
 #define FAULT_COUNTER(column) int64_t column;
 #include "native_protocol/faults/column.def"
     /* set by fault_rule_check */
-    int kind;                 /* an enum cql_request_kind; -1: any but PREPARE */
+    int kind;                 /* an enum cql_request_kind; -1 means any but PREPARE */
     enum stmt_kind stmt_kind; /* STMT_KINDS: any */
     bool after;
     bool partly;              /* after is set, too: only a part of an unlogged batch is applied */

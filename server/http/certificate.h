@@ -17,6 +17,6 @@ void http_certificate_close(struct http_certificate *c);
  * certificate stays. */
 int http_certificate_reload(struct http_certificate *c, struct err *e) MUST_CHECK;
 /* Copies the chain and the key for one handshake; GnuTLS frees both (GNUTLS_CERT_RETR_DEINIT_ALL).
- * -1: no memory. */
+ * Returns -1 if memory is exhausted. */
 int http_certificate_copy(struct http_certificate *c, gnutls_pcert_st **chain, unsigned *n,
                           gnutls_privkey_t *key) MUST_CHECK;

@@ -25,7 +25,7 @@ struct client {
     int fd;
     bool listed;
     bool served; /* a request of it was answered */
-    time_t until; /* the deadline, on the monotonic clock; 0: none, its request is being answered */
+    time_t until; /* the deadline, on the monotonic clock; 0 if none, its request is being answered */
 };
 
 struct http_listener {
@@ -37,7 +37,7 @@ struct http_listener {
     TAILQ_HEAD(, client) clients; /* in the order of their last answer, or of their beginning */
     unsigned n_clients;
     struct http_options o;
-    struct http_certificate *certificate; /* NULL: no TLS */
+    struct http_certificate *certificate; /* NULL for no TLS */
 };
 
 /* A request, from its first byte until its answer is sent. */

@@ -58,21 +58,21 @@ typedef void (*http_handler_fn)(void *arg, const struct http_request *q, struct 
 
 struct http_options {
     const char *address; /* numeric; ::, all addresses of both families */
-    uint16_t port;       /* 0: any free one */
+    uint16_t port;       /* 0 if any free one */
     const char *what; /* the port's name in errors: "the admin port" */
-    size_t body_max;  /* bytes; 0: requests with a body are refused */
-    int request_s;    /* see above; 0: ten, which is also the most */
-    const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
+    size_t body_max;  /* bytes; 0 if requests with a body are refused */
+    int request_s;    /* see above; 0 if ten, which is also the most */
+    const char *tls_cert, *tls_key; /* files, PEM; NULL for no TLS */
     struct http_hosts hosts;        /* its texts must outlive the listener */
     http_handler_fn handle;
-    /* Fills the answer to a request that is refused for its origin; its status is 403 already.
-     * NULL: the answer is the words as plain text. */
+    /* Fills the answer to a request that is refused for its origin; its status is 403 already. NULL
+     * if the answer is the words as plain text. */
     void (*refuse)(void *arg, const struct http_request *q, const char *words, struct http_answer *out);
     void *arg;
 };
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) MUST_CHECK;
 void http_stop(struct http_listener *l);
-/* Reads the certificate's files again; new connections use the result. -1: the files cannot be read
- * or do not fit, and the current certificate stays. Without TLS it returns 0. */
+/* Reads the certificate's files again; new connections use the result. Returns -1 if the files
+ * cannot be read or do not fit, and the current certificate stays. Without TLS it returns 0. */
 int http_reload_certificate(struct http_listener *l, struct err *e) MUST_CHECK;
 uint16_t http_port(const struct http_listener *l);

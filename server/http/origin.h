@@ -14,12 +14,12 @@
 /* The names that a Host header may have besides localhost, names that end in .localhost, and
  * loopback addresses. */
 struct http_hosts {
-    const char *listen; /* numeric address of --listen; NULL: none */
-    const char *port_listen; /* numeric address that the HTTP port listens on; NULL: none */
-    const char *names;  /* names and addresses without ports, separated by commas; NULL: none */
+    const char *listen; /* numeric address of --listen; NULL if none */
+    const char *port_listen; /* numeric address that the HTTP port listens on; NULL if none */
+    const char *names;  /* names and addresses without ports, separated by commas; NULL if none */
 };
 
-/* Headers of a request; NULL: the request has no such header. */
+/* Headers of a request; NULL if the request has no such header. */
 struct http_caller {
     const char *host, *origin, *fetch_site;
 };

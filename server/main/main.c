@@ -52,7 +52,7 @@ static void notify_systemd(const char *line) {
 
 /* Waits for SIGTERM or SIGINT, and returns it. Meanwhile reloads settings and notifies systemd. */
 static int wait_for_the_end(struct reload *r, const sigset_t *set) {
-    /* Half of the time after which systemd takes a silent server for hung, in microseconds; 0:
+    /* Half of the time after which systemd takes a silent server for hung, in microseconds; 0 means
      * systemd does not watch the server. */
     const char *text = getenv("WATCHDOG_USEC");
     long long limit = text ? strtoll(text, NULL, 10) : 0;

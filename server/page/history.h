@@ -38,16 +38,16 @@ const struct series_info *series_info(enum series s);
 struct history_options {
     struct ledger *ledger;
     struct clock *clock;
-    const char *path; /* NULL: no file */
-    /* The capacity that a table may use now. NULL: no capacity is recorded. */
+    const char *path; /* NULL for no file */
+    /* The capacity that a table may use now. NULL if no capacity is recorded. */
     bool (*capacity)(void *arg, uint32_t object, double *read, double *write);
-    bool (*exists)(void *arg, uint32_t object); /* false: the table was dropped. NULL: all exist */
+    bool (*exists)(void *arg, uint32_t object); /* false: the table was dropped. NULL if all exist */
     void *arg;
 };
 
 /* A watched table. */
 struct history_table {
-    uint32_t object; /* 0: the entry is free */
+    uint32_t object; /* 0 if the entry is free */
     char keyspace[STATS_NAME], name[STATS_NAME];
     uint32_t seen;   /* the last second with a request */
     bool counts;     /* last is set */
@@ -56,7 +56,7 @@ struct history_table {
     struct latencies last_latencies;
     uint32_t last_ranges[SHARD_RANGES][RANGE_FIGURES];
     float values[SERIES_N]; /* of the second that is being added */
-    uint32_t seconds;       /* that values stands for; 0: nothing to add */
+    uint32_t seconds;       /* that values stands for; 0 means nothing to add */
     uint8_t *image;         /* history_file.c */
     struct rings series, ranges;
     struct parts parts;
@@ -71,7 +71,7 @@ struct history {
     uint32_t second; /* that was sampled last */
     uint32_t since;  /* seconds that this sample stands for */
     uint32_t saved;  /* the minute of the last save */
-    int fd;          /* of the file; -1: none */
+    int fd;          /* of the file; -1 if none */
     bool failing;    /* a write has failed, and the log says so */
     struct history_candidate {
         uint32_t object;
@@ -83,20 +83,20 @@ struct history {
     struct history_table tables[HISTORY_TABLES];
 };
 
-/* NULL: e says why. A file that cannot be opened is named in the log. */
+/* Returns NULL with e set. A file that cannot be opened is named in the log. */
 struct history *history_open(const struct history_options *o, struct err *e) MUST_CHECK;
 void history_close(struct history *h);
 /* Adds the second that has just ended. The thread calls it; tests, too, of a history without thread. */
 void history_sample(struct history *h);
 /* history_open without the thread, for tests. */
 struct history *history_open_still(const struct history_options *o, struct err *e) MUST_CHECK;
-/* The table's entry, under the lock; NULL: it is not watched. */
+/* The table's entry, under the lock; NULL if it is not watched. */
 struct history_table *history_find(struct history *h, uint32_t object);
 
 /* ---- history_file.c; under the lock ---- */
 
 size_t history_image_bytes(void);
-/* Makes the rings of an entry on an image, which then belongs to the entry. -1: err. */
+/* Makes the rings of an entry on an image, which then belongs to the entry. Returns -1 with e set. */
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) MUST_CHECK;
 void history_table_close(struct history_table *t);
 void history_file_open(struct history *h);

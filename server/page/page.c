@@ -44,7 +44,7 @@ struct job_queue {
 
 struct page {
     struct page_options o;
-    struct sessions *sessions; /* NULL: no roles */
+    struct sessions *sessions; /* NULL for no roles */
     pthread_mutex_t lock;      /* of the queues */
     pthread_cond_t more;
     bool stopping;
@@ -241,7 +241,8 @@ static void answer_rows(struct page *p, const struct caller *caller, struct http
     answer_error(a, 404, "There are no rows of that name");
 }
 
-/* Pictures show keys and statements of all tables, as system_metering does. False: answered. */
+/* Pictures show keys and statements of all tables, as system_metering does. Returns false if
+ * it is answered. */
 static bool may_see(struct page *p, const struct caller *caller, struct http_answer *a) {
     const struct resource on = {RESOURCE_OF_TABLE, "system_metering", "partitions"};
     struct buf words;
@@ -305,7 +306,7 @@ enum needs { NOTHING, SESSION, PICTURES /* a session that may see all tables */ 
 static const struct {
     const char *method, *path;
     enum needs needs;
-    void (*answer)(struct page *p, const struct caller *caller, struct http_answer *a); /* NULL: a job answers */
+    void (*answer)(struct page *p, const struct caller *caller, struct http_answer *a); /* NULL for a job answers */
     enum job_kind job;
 } addresses[] = {{"GET", "/api/session", NOTHING, answer_session},
                  {"POST", "/api/login", NOTHING, answer_login},

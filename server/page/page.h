@@ -22,12 +22,12 @@ enum { PAGE_QUEUE = 8, PAGE_BODY = STATEMENT_TEXT };
 struct page_options {
     struct view_options view; /* history is the page's */
     struct statement_options statement;
-    struct access_control *access; /* NULL: no roles */
+    struct access_control *access; /* NULL for no roles */
     /* Checks a login of a client; on a thread that may block. */
     int (*login)(void *arg, const struct ip_address *client, const char *role, const char *password,
                  struct err *e);
     void *login_arg;
-    struct compat_report *report; /* NULL: there is no migration report */
+    struct compat_report *report; /* NULL if there is no migration report */
     bool cassandra;
 };
 

@@ -27,7 +27,7 @@ struct part_row { /* in an image: codes of two bytes */
 };
 struct part_key {
     int64_t token;
-    uint32_t seen, n; /* seen: the second; 0: the entry is free. n: bytes of the whole key */
+    uint32_t seen, n; /* seen: the second; 0 if the entry is free. n: bytes of the whole key */
     float most;       /* the greatest share of a second, throttles included */
     uint8_t key[SHARD_KEY];
 };
@@ -64,5 +64,5 @@ void parts_count(struct parts *p, uint32_t second, int64_t token, struct slice k
 /* Reads a slot into out, heaviest first; returns their number. now: as in rings_read. */
 uint32_t parts_read(const struct parts *p, unsigned ring, uint32_t slot, uint32_t now, struct part out[PARTS_OPEN]);
 void parts_store(struct parts *p);
-/* NULL: the key is not known any more. */
+/* Returns NULL if the key is not known any more. */
 const struct part_key *parts_key(const struct parts *p, int64_t token);

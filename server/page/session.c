@@ -11,7 +11,7 @@ static const char cookie_name[] = "tally_session=";
 
 struct session {
     char token[SESSION_TOKEN + 1], role[ROLE_NAME_MAX + 1], hash[PASSWORD_HASH_MAX];
-    int64_t used_us; /* machine time; 0: the entry is free */
+    int64_t used_us; /* machine time; 0 if the entry is free */
 };
 
 struct sessions {

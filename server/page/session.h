@@ -14,7 +14,7 @@ enum { SESSIONS = 16, SESSION_SECONDS = 8 * 3600, SESSION_TOKEN = 64 /* hexadeci
 struct sessions;
 struct sessions *sessions_new(struct access_control *access, struct clock *clock, struct err *e) MUST_CHECK;
 void sessions_free(struct sessions *s);
-/* Begins a session of a role whose password was checked. -1: err. */
+/* Begins a session of a role whose password was checked. Returns -1 with e set. */
 int session_begin(struct sessions *s, const char *role, char token[SESSION_TOKEN + 1], struct err *e) MUST_CHECK;
 void session_end(struct sessions *s, const char *token);
 /* false: there is no such session. */

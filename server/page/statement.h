@@ -25,18 +25,18 @@ struct statement_options {
 
 struct statement {
     struct slice text;
-    const char *role; /* NULL: the server has no roles */
+    const char *role; /* NULL if the server has no roles */
     bool runs;        /* one page with its rows. false: the price of all pages; INSERT, UPDATE, DELETE, BATCH, too */
     bool eventual;    /* a read at LOCAL_ONE */
-    uint32_t rows;    /* of a page; 0: the most: STATEMENT_ROWS, or STATEMENT_PRICED_ROWS for a price */
-    const char *state; /* the paging state of an earlier answer, in hexadecimal; NULL: the first page */
+    uint32_t rows;    /* of a page; 0 for the most: STATEMENT_ROWS, or STATEMENT_PRICED_ROWS for a price */
+    const char *state; /* the paging state of an earlier answer, in hexadecimal; NULL for the first page */
 };
 
-/* Appends the answer, an object of JSON: docs/page.md describes it. -1: refused; err says why. May
- * take STATEMENT_SECONDS; on a thread that may block. */
+/* Appends the answer, an object of JSON: docs/page.md describes it. Returns -1 with err set if
+ * it is refused. May take STATEMENT_SECONDS; on a thread that may block. */
 int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out,
                        struct err *e) MUST_CHECK;
 /* Appends the member "reasons": the rules of a charge, a bit set of enum rule_id. */
 void page_put_rules(struct buf *out, uint64_t rules);
-/* Bytes of a hexadecimal text. -1: it is none, or it is longer than max. */
+/* Bytes of a hexadecimal text. Returns -1 if it is none, or it is longer than max. */
 int page_statement_state(const char *hex, size_t max, struct buf *out) MUST_CHECK;

@@ -29,7 +29,8 @@ static uint32_t now_second(const struct view_options *v) {
     return now;
 }
 
-/* The table and the schema that it is in, which the caller gives back. NULL: there is none. */
+/* The table and the schema that it is in, which the caller gives back. Returns NULL if there is
+ * none. */
 static const struct schema_table *find_table(const struct view_options *v, const struct view_table *q,
                                              const struct schema **schema) {
     *schema = catalog_schema(v->catalog);

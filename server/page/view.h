@@ -24,11 +24,11 @@ struct view_options {
 struct view_table { /* of a request */
     const char *keyspace, *table;
     unsigned ring;   /* below RINGS */
-    uint32_t since;  /* the first slot that is wanted; 0: all */
+    uint32_t since;  /* the first slot that is wanted; 0 for all */
 };
 
-/* after: "keyspace.table" of the last table of the page before; NULL: the first page. find: tables with this text in
- * their names; NULL: all. */
+/* after: "keyspace.table" of the last table of the page before; NULL if the first page. find: tables with this text
+ * in their names; NULL means all. */
 void view_tables(const struct view_options *v, const char *after, const char *find, struct buf *out);
 /* The three below answer false when there is no such table. */
 bool view_history(const struct view_options *v, const struct view_table *q, struct buf *out);

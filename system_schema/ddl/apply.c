@@ -126,8 +126,8 @@ int apply_check_number(struct apply *a, const struct object_kind *kind, enum ref
     return n >= most ? compat_refuse(&a->compat, rule, a->err, (int)most) : 0;
 }
 
-/* -1: the names and types of the columns and the comment are together larger than Keyspaces
- * allows. */
+/* Returns -1 if the names and types of the columns and the comment are together larger than
+ * Keyspaces allows. */
 static int check_schema_bytes(struct apply *a, const struct table_parts *parts) {
     struct buf text;
     if (a->compat.mode == COMPAT_OFF) return 0;
@@ -143,7 +143,7 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
     return compat_refuse(&a->compat, REFUSE_SCHEMA_BYTES, a->err, bytes, QUOTA_SCHEMA_BYTES);
 }
 
-/* -1: Keyspaces does not allow this number of Regions, a Region's name or its number of
+/* Returns -1 if Keyspaces does not allow this number of Regions, a Region's name or its number of
  * replicas. */
 static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     uint32_t n = ks->n_replication - 1;
@@ -160,7 +160,7 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     return own ? 0 : compat_refuse(&a->compat, REFUSE_REGION_OWN, a->err, a->objects->region);
 }
 
-/* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
+/* Returns -1 if the change removes a Region, or makes the keyspace multi-Region while a table lacks
  * client-side timestamps or has settings that no multi-Region table has. Keyspaces allows neither. */
 static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
                              const struct schema_keyspace *ks) {

@@ -17,12 +17,12 @@ struct apply {
     struct entry *subject;
     enum schema_change_kind kind;
     enum schema_status from; /* of the subject, when it is not new */
-    uint64_t told; /* number of the statement's newest notice; 0: none */
-    uint32_t awaits; /* an entry whose rows must be freed before the statement is answered; 0: none */
+    uint64_t told; /* number of the statement's newest notice; 0 if none */
+    uint32_t awaits; /* an entry whose rows must be freed before the statement is answered; 0 if none */
     struct err *err;
 };
 
-/* Results of the functions that check and begin a statement; -1: err. */
+/* Results of the functions that check and begin a statement; -1 with e set. */
 enum { NOTHING_TO_DO, BEGUN };
 
 /* True if another statement is under way on the entry, or its status allows nothing but a drop.
@@ -47,25 +47,25 @@ int apply_check_needs(struct apply *a, const struct object_kind *kind, const voi
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
 /* Merges the settings of the change into the old ones; old NULL: those of a new table. */
 int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) MUST_CHECK;
-/* -1: the name of the change is taken by a table, or by one that is being deleted. */
+/* Returns -1 if the name of the change is taken by a table, or by one that is being deleted. */
 int apply_check_table_name(struct apply *a, const struct entry *ks);
 /* Creates a table of these parts; t holds its id and creation time. Completes and checks its
  * settings. */
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
                              struct schema_table *t);
-/* -1: there are already as many objects of the kind as Keyspaces allows. */
+/* Returns -1 if there are already as many objects of the kind as Keyspaces allows. */
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) MUST_CHECK;
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
 
 /* ---- capacity.c ---- */
 
-/* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more
- * than a quota allows. */
+/* Returns -1 if the table (x NULL: a new one; before: as it was, or NULL) would be provisioned
+ * with more than a quota allows. */
 int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
                          const struct schema_table *before);
-/* For ALTER TABLE: records in the settings the times that later changes of capacity depend on. -1:
- * the change comes too early. */
+/* For ALTER TABLE: records in the settings the times that later changes of capacity depend on.
+ * Returns -1 if the change comes too early. */
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_settings *s) MUST_CHECK;
 
 /* ---- restore.c ---- */
@@ -74,7 +74,7 @@ int apply_restore_table(struct apply *a);
 
 /* ---- column.c: columns that ALTER TABLE adds, drops and renames ---- */
 
-/* The id for an added column. A dropped column of that name passes its id on; -1: the new
+/* The id for an added column. A dropped column of that name passes its id on; -1 if the new
  * definition is incompatible with it. */
 int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col,
                         struct table_parts *parts);
@@ -103,7 +103,7 @@ int replication_check(const struct ddl *d, const char *keyspace, uint32_t n, con
 
 /* ---- system_keyspace.c ---- */
 
-/* Where the system keyspace is listed; NULL: there is none of that name. */
+/* Where the system keyspace is listed; NULL if there is none of that name. */
 struct space **system_space(const struct objects *o, const char *name);
-/* Records and publishes the change; *out is the change to report to clients. -1: err. */
+/* Records and publishes the change; *out is the change to report to clients. Returns -1 with e set. */
 int apply_alter_system_keyspace(struct apply *a, struct schema_change *out);

@@ -7,7 +7,7 @@
 
 struct object_kind; /* objects/object_kind.h */
 
-/* Quotas of Amazon Keyspaces that are settings; 0: no limit. The arrays, indexed by enum
+/* Quotas of Amazon Keyspaces that are settings; 0 for no limit. The arrays, indexed by enum
  * capacity_kind, hold the units per second that tables may be provisioned with. */
 struct catalog_quota {
     int64_t table_units[2], account_units[2]; /* one table; all together */
@@ -53,12 +53,12 @@ struct catalog_change {
     const struct object_kind *kind; /* CREATE_OBJECT, DROP_OBJECT: the kind, which lives in a keyspace */
     const void *definition;         /* CREATE_OBJECT: the kind's own structure */
     const char *keyspace, *name; /* name: the table or type; NULL for keyspaces */
-    const struct compat *compat; /* decides about quotas; NULL: no quota is enforced */
+    const struct compat *compat; /* decides about quotas; NULL if no quota is enforced */
     bool conditional;            /* IF NOT EXISTS, IF EXISTS */
     bool column_conditional;     /* ALTER TABLE and TYPE: IF NOT EXISTS and IF EXISTS for columns and fields */
     int8_t durable_writes;       /* keyspaces: 0, 1, or -1: default, unchanged */
     bool client_timestamps; /* keyspaces: their tables get client-side timestamps, when there are several Regions */
-    uint32_t n_replication;      /* keyspaces: 'class' first; 0: unchanged */
+    uint32_t n_replication;      /* keyspaces: 'class' first; 0 means unchanged */
     const struct schema_option *replication;
     bool has_id; /* CREATE TABLE WITH ID */
     uint8_t id[16];
@@ -69,7 +69,7 @@ struct catalog_change {
     int64_t drop_us; /* the write time of the drop; ENG_NO_TS: now */
     uint32_t n_renames;
     const char *const *rename_from, *const *rename_to;
-    const struct table_settings *settings; /* tables: what is given (settings_merge); keyspaces: tags; NULL: nothing */
+    const struct table_settings *settings; /* tables: what is given (settings_merge); keyspaces: tags; NULL if none */
     struct setting_map removed_tags;       /* by key */
     const char *from_keyspace, *from_name; /* RESTORE: the table that is restored */
     bool has_restore_us;                   /* false: as of now, or as of its drop */

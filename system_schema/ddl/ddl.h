@@ -15,7 +15,7 @@ enum { FAILURES_KEPT = 64 };
 
 /* The error of a failed change, kept for the client that waits for its outcome. */
 struct ddl_failure {
-    uint32_t id; /* the object's; 0: none */
+    uint32_t id; /* the object's; 0 if none */
     char words[DDL_WORDS_MAX];
 };
 
@@ -33,7 +33,7 @@ struct ddl_guest {
 struct ddl {
     struct objects *objects;
     struct recovery *recovery;
-    struct membership *membership; /* NULL: there is one server */
+    struct membership *membership; /* NULL if there is one server */
     struct catalog_quota quota;
     const char *datacenter; /* this server's */
     const char *delay, *rule_text; /* the configuration's */

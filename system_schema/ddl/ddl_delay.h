@@ -27,7 +27,7 @@ struct ddl_delay {
 enum { DDL_DELAY_MAX_MS = 86400 * 1000 };
 
 int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) MUST_CHECK;
-/* Draws the delay of a statement such as "CREATE TABLE" in microseconds; -1: held. Advances
+/* Draws the delay of a statement such as "CREATE TABLE" in microseconds; -1 means held. Advances
  * *random. */
 int64_t ddl_delay_draw(const struct ddl_delay *d, const char *statement, uint64_t *random);
 /* True if ddl_statement.def lists the statement. */

@@ -52,13 +52,13 @@ int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, c
 int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *e) MUST_CHECK;
 /* Rules that were read again: those whose delay is as before go on with its sequence. */
 void ddl_rules_go_on(struct ddl_rules *r, const struct ddl_rules *before);
-/* NULL: there is none. Valid until the rules change. */
+/* Returns NULL if there is none. Valid until the rules change. */
 const struct ddl_rule *ddl_rules_find(const struct ddl_rules *r, const struct ddl_subject *of);
 /* True for the subject of the rule for everything, which always exists. */
 bool ddl_subject_is_everything(const struct ddl_subject *of);
 /* Microseconds or -1 (held). */
 int64_t ddl_rules_draw(struct ddl_rules *r, const struct ddl_subject *of);
-/* The text that the statement fails with; NULL: it succeeds. Valid until the rules change. */
+/* The text that the statement fails with; NULL if it succeeds. Valid until the rules change. */
 const char *ddl_rules_failure(const struct ddl_rules *r, const struct ddl_subject *of);
 
 /* ---- as a record ---- */

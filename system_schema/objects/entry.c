@@ -248,7 +248,7 @@ struct object_place entry_place(struct objects *o, const struct entry *x) {
 struct counter {
     bool stored;
     struct buf bytes;
-    uint32_t next; /* 0: none, or the record is damaged */
+    uint32_t next; /* 0 if none, or the record is damaged */
 };
 
 static int take_counter(void *arg, struct slice key, struct slice value, struct err *e) {

@@ -40,22 +40,22 @@ struct object_kind {
     void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
     /* Checks the limits of a definition. ERR_INVALID, with a text for the client. */
     int (*check)(const void *definition, struct err *e);
-    /* The kinds of objects that it may need, ending with NULL: kinds above it in
-     * object_kind.def, or its own kind. NULL: none. */
+    /* The kinds of objects that it may need, ending with NULL: kinds above it in object_kind.def,
+     * or its own kind. NULL if none. */
     const struct object_kind *const *needs;
     /* Calls need for each object that the definition needs: those must exist when it is created,
-     * and cannot be dropped before it. NULL: it needs none. */
+     * and cannot be dropped before it. NULL if it needs none. */
     int (*depend)(const void *definition, object_need_fn need, void *arg);
-    /* Puts the object's present state into the snapshot that is being built, or removes it.
-     * NULL: the kind is not part of snapshots. */
+    /* Puts the object's present state into the snapshot that is being built, or removes it. NULL if
+     * the kind is not part of snapshots. */
     int (*show)(struct snapshot *s, struct entry *x, struct err *e);
     /* True if its rows hold keys that this server writes in another form than servers before
      * record version 2 did. */
     bool (*has_old_keys)(const void *definition);
     /* True if statements compiled for one definition of an object are valid for the other. */
     bool (*same_shape)(const void *a, const void *b);
-    /* True if the definition came from a form that spells a value otherwise than encode does. NULL:
-     * never. */
+    /* True if the definition came from a form that spells a value otherwise than encode does. NULL
+     * means never. */
     bool (*is_respelled)(const void *definition);
 };
 

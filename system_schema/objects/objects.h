@@ -43,15 +43,15 @@ struct entry {
     bool busy;        /* not ACTIVE: in objects.busy */
     bool touched;     /* changed since the current snapshot was made: in objects.touched */
     int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
-    int64_t free_us;  /* of a deleted object, by the machine's time: its data are not freed before; 0: at once */
+    int64_t free_us;  /* of a deleted object, by the machine's time: its data are not freed before; 0 means at once */
     int64_t since_us; /* monotonic: when it got this status */
     uint32_t replicated; /* of a keyspace that gets Regions: the object id of the last table that is in them */
     int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */
     bool waits;       /* RESTORING: its rows are not there yet */
-    uint32_t restored_from; /* a history; 0: it was not restored since the server was started */
+    uint32_t restored_from; /* a history; 0 if it was not restored since the server was started */
     int64_t restored_at_us;
-    uint32_t history; /* that is begun; 0: none */
-    char *failure;    /* malloc'ed: the error that the change under way ends with; NULL: it succeeds */
+    uint32_t history; /* that is begun; 0 if none */
+    char *failure;    /* malloc'ed: the error that the change under way ends with; NULL if it succeeds */
     struct slice form, next; /* malloc'ed; next: the form that an UPDATING object will get */
     uint32_t n_objects;      /* of a keyspace: entries that live in it */
     uint32_t index;          /* in objects.entries */
@@ -118,7 +118,7 @@ struct objects {
     struct entry *touched; /* entries that differ from the current snapshot */
     uint64_t sums[2];      /* of all entries */
     uint32_t next_id;
-    uint64_t version;   /* of the records that the entries were read from or written to; 0: none */
+    uint64_t version;   /* of the records that the entries were read from or written to; 0 if none */
     atomic_bool stale;  /* the records may differ from the entries, and are to be read again. Any thread sets it */
     atomic_bool noticed;/* another server has changed a record, of an object or not. Any thread sets it */
     bool overtaken;     /* the last write of records failed because another server has changed them */
@@ -174,7 +174,7 @@ int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e
 /* Replaces the form by a copy of the bytes. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 void form_free(struct slice *form);
-/* Makes the change under way fail with these words when it is due; NULL: it succeeds. */
+/* Makes the change under way fail with these words when it is due; NULL if it succeeds. */
 void entry_fail_with(struct entry *x, const char *words);
 /* True if a statement is under way on the entry. */
 bool entry_is_pending(const struct entry *x);

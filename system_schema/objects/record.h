@@ -22,10 +22,10 @@ struct record {
     char tag;
     enum schema_status status;
     uint32_t id;          /* the object's, never reused */
-    uint32_t keyspace_id; /* of the keyspace that it lives in; 0: none */
+    uint32_t keyspace_id; /* of the keyspace that it lives in; 0 if none */
     uint32_t storage;     /* where its rows are; for a table, struct eng_part.table */
     struct slice name, form, next;
-    uint32_t progress; /* of the change under way; 0: it has not begun, or has none */
+    uint32_t progress; /* of the change under way; 0 if it has not begun, or has none */
     bool old_keys; /* version 1: its rows were written when the key form of tuples had no end */
 };
 

@@ -4,7 +4,7 @@
 
 struct lookup {
     const char *name;
-    uint32_t keyspace_id, id; /* id: of the object; 0: none was found */
+    uint32_t keyspace_id, id; /* id: of the object; 0 if none was found */
 };
 
 static int look(void *arg, struct slice key, struct slice value, struct err *e) {

@@ -21,7 +21,7 @@ enum schema_status {
     SCHEMA_STATUSES
 };
 const char *schema_status_name(enum schema_status s);
-/* The statement that is under way in this status, for example "CREATE"; NULL: none. */
+/* The statement that is under way in this status, for example "CREATE"; NULL if there is none. */
 const char *schema_status_verb(enum schema_status s);
 /* True if system_schema shows an object of this status: it is created and not dropped. */
 static inline bool schema_status_is_listed(enum schema_status s) {
@@ -72,8 +72,8 @@ struct schema_table {
     bool lacks_dropped; /* at least one of them was not added again */
     struct table_settings settings;
     bool is_counter;
-    uint32_t history; /* the engine's history to restore the table from; 0: none */
-    const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
+    uint32_t history; /* the engine's history to restore the table from; 0 if none */
+    const struct schema_virtual *virt; /* a system table answered from memory; NULL if rows are in the engine */
     struct schema_owner *owner;
 };
 
@@ -100,7 +100,7 @@ struct schema_keyspace {
     uint32_t n_replication; /* 'class' first, the fully qualified name */
     const struct schema_option *replication; /* plain texts, not CQL literals */
     struct setting_map tags;
-    uint32_t n_regions; /* by name, with those that are being added; 0: it is in one Region */
+    uint32_t n_regions; /* by name, with those that are being added; 0 if it is in one Region */
     const struct schema_region *regions;
     uint32_t replicated; /* the tables up to this object id are in the Regions that are being added */
     struct schema_owner *owner;
@@ -174,7 +174,8 @@ const struct schema_column *schema_column_find(const struct schema_table *t, con
  * (Cassandra's ColumnIdentifier compares the first eight bytes as a Java long). */
 int schema_column_names_compare(const char *a, const char *b);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
-/* Finds a type that statements may use; it lives as long as the snapshot. NULL: there is none. */
+/* Finds a type that statements may use; it lives as long as the snapshot. Returns NULL if there is
+ * none. */
 const struct schema_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
 /* Finds a type of any status but DELETING. */
 const struct schema_type *schema_type_any(const struct schema *s, const char *keyspace, const char *name);

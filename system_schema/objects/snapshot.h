@@ -53,8 +53,8 @@ struct type_list {
 struct space {
     struct schema_space space; /* first */
     atomic_uint refs;
-    struct type_list *types; /* space.types; NULL: none */
-    uint32_t id; /* of the keyspace's entry; 0: a system keyspace */
+    struct type_list *types; /* space.types; NULL if none */
+    uint32_t id; /* of the keyspace's entry; 0 for a system keyspace */
 };
 /* Makes a space that holds the keyspace and the tables and types of like (NULL: none). */
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like,
@@ -72,7 +72,7 @@ struct snapshot {
 };
 
 /* Makes a snapshot with one reference: a copy of like (NULL: empty), with room for more spaces.
- * NULL: no memory. */
+ * Returns NULL if memory is exhausted. */
 struct snapshot *snapshot_new(const struct snapshot *like, uint32_t more) MUST_CHECK;
 struct space *snapshot_space(const struct snapshot *s, uint32_t id);
 /* Takes over the caller's reference. The space replaces the one with the same id, or is added;

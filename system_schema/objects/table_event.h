@@ -25,8 +25,8 @@ struct history_row {
     struct table_settings settings;
 };
 typedef int (*history_fn)(void *arg, const struct history_row *row);
-/* Calls fn for the events of a keyspace, or (NULL) for all, ordered by keyspace, table and
- * moment. -1: fn or the engine failed. */
+/* Calls fn for the events of a keyspace, or (NULL) for all, ordered by keyspace, table and moment.
+ * Returns -1 if fn or the engine failed. */
 int history_each(struct objects *o, const char *keyspace, struct arena *a, history_fn fn, void *arg,
                  struct err *e) MUST_CHECK;
 /* Adds to the batch: delete the events of the keyspace, and write those that the store from

@@ -9,7 +9,7 @@ struct type_users {
     uint32_t n_tables, n_parents;
     const char **tables, **parents;
 };
-/* In the arena. -1: no memory. */
+/* In the arena. Returns -1 if memory is exhausted. */
 int type_users_find(const struct schema_space *space, const char *name, struct arena *a,
                     struct type_users *out) MUST_CHECK;
 /* Levels of nested user types, counting the type itself (inferred: the reference gives the

@@ -545,7 +545,8 @@ static int by_number(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Copies the histories, so that neither the engine nor fn is called under the lock. NULL: no memory. */
+/* Copies the histories, so that neither the engine nor fn is called under the lock. Returns NULL if
+ * memory is exhausted. */
 static struct listed *list_histories(struct recovery *r, struct arena *a, uint32_t *n) {
     uint32_t room = 1;
     bool failed = false;

@@ -40,7 +40,7 @@ struct history_version {
 struct history {
     struct history *next;
     uint32_t id;    /* id of the engine's history */
-    uint32_t table; /* the entry whose writes it records; 0: it records none any more */
+    uint32_t table; /* the entry whose writes it records; 0 if it records none any more */
     uint32_t lineage; /* id of that entry; stays after the table is gone */
     char *keyspace, *name;
     int64_t gone_us; /* INT64_MAX: the table exists */
@@ -81,8 +81,8 @@ int recovery_load(struct recovery *r, struct err *e) MUST_CHECK;
 /* Call after the entry was recorded and before its change is visible. fresh: it holds no rows.
  * Also for keyspaces: a dropped one ends the histories of its tables. */
 void recovery_follow(struct recovery *r, struct entry *x, bool fresh);
-/* The newest history of the table of that name, or, if there is no such table, of the last one
- * that had the name. NULL: none. */
+/* The newest history of the table of that name, or, if there is no such table, of the last one that
+ * had the name. Returns NULL if there is none. */
 struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name);
 /* The history of newest's lineage that covers the moment. */
 struct history *recovery_at(struct recovery *r, struct history *newest, int64_t at_us);
@@ -100,7 +100,7 @@ void recovery_free(struct recovery *r);
  * caller records changes together with the table, in one batch, and then calls
  * recovery_turn_end, also if that failed. */
 struct recovery_turn {
-    struct history *old, *fresh; /* NULL: the table has none */
+    struct history *old, *fresh; /* NULL if the table has none */
     uint32_t n;
     struct eng_meta_change changes[2];
     uint8_t keys[2][16];
@@ -152,7 +152,8 @@ int saved_put_back(struct recovery *r, const char *name, struct err *e) MUST_CHE
 /* ---- stray.c; the lock is held ---- */
 
 /* Frees the rows of one id that belongs to no object; the first call searches for such ids.
- * Releases the lock meanwhile. 1: done, 0: there is none, -1: try again later. */
+ * Releases the lock meanwhile. Returns 1 on success, 0 if there is none, or -1 to try again
+ * later. */
 int strays_free_one(struct recovery *r);
 /* Call when the catalogue is read again, or closed. */
 void strays_reset(struct strays *s);

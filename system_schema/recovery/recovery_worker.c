@@ -18,7 +18,7 @@ static void restored(struct recovery *r, struct entry *x) {
     pthread_cond_broadcast(&r->objects->moved);
 }
 
-/* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
+/* Every job returns 1: done; 0 if nothing to do; -1 if failed, try again later. */
 static int restore_one(struct recovery *r) {
     struct objects *o = r->objects;
     struct entry *x = o->busy;

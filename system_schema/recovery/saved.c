@@ -27,7 +27,7 @@ struct part {
 struct spare {
     struct spare *next;
     char name[64], keyspace[ENG_STATE_OF_MAX]; /* of the state */
-    struct eng *state; /* NULL: not opened yet */
+    struct eng *state; /* NULL if not opened yet */
     bool wanted, building, ready;
     uint32_t n, cap;
     struct part *parts;
@@ -130,7 +130,7 @@ struct look {
     struct recovery *r;
     struct spare *spare;
     const struct object_kind *kind;
-    uint32_t keyspace_id; /* 0: not found yet */
+    uint32_t keyspace_id; /* 0 if not found yet */
     int (*each)(struct look *l, const struct record *r, struct err *e); /* or NULL */
     struct meta_batch *batch;
 };

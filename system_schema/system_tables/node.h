@@ -10,7 +10,7 @@ struct node {
     struct node_info info;
     uint8_t host_id[16]; /* stable over restarts */
     int64_t started_s;   /* since 1970; system.local's gossip_generation */
-    struct membership *membership; /* system.peers shows its other servers; NULL: there are none */
+    struct membership *membership; /* system.peers shows its other servers; NULL if there are none */
 };
 /* Copies info into the arena, with its defaults; loads or makes the host id. membership may be
  * NULL. */

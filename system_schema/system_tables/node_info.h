@@ -11,9 +11,9 @@ struct node_info {
     uint16_t port;
     /* rows of system.peers: "none" (none but the other servers on the store), "keyspaces" (nine
      * addresses; peers_following), or a list of numeric addresses. A connection sees those of its own
-     * family, IPv4 or IPv6. NULL: "none" */
+     * family, IPv4 or IPv6. NULL means "none" */
     const char *peers;
-    const char *region, *account; /* used in ARNs; NULL: the data centre, and the account of AWS's examples */
+    const char *region, *account; /* used in ARNs; NULL for the data centre, and the account of AWS's examples */
 };
 /* Checks a node_info.peers setting. ERR_CONFIG: it has none of the three forms. */
 int peers_check(const char *setting, struct err *e) MUST_CHECK;

@@ -47,7 +47,7 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
     return 0;
 }
 
-/* 1: it differs from what was read or written last, 0, -1. */
+/* Returns 1 if it differs from what was read or written last, 0, -1. */
 static int read_record(struct partitioner *p, struct err *e) {
     struct switch_record r = {0};
     if (eng_meta_scan(p->ddl->objects->eng, slice_str(partitioner_key), take, &r, e)) return -1;

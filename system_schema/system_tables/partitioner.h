@@ -10,7 +10,7 @@ struct partitioner {
     struct ddl *ddl;
     atomic_uint now, next; /* the same when no switch is under way */
     uint8_t record[2];     /* as it was read or written last */
-    uint32_t n_record;     /* bytes of it; 0: there is none */
+    uint32_t n_record;     /* bytes of it; 0 if there is none */
     int64_t since_us;      /* monotonic */
     char failure[DDL_WORDS_MAX];
 };

@@ -17,8 +17,8 @@ struct catalog_states {
 
 /* The units that auto scaling provides; the request limiter implements it. Any thread. */
 struct catalog_scaling {
-    /* False: auto scaling has changed nothing of the table. units: per second, indexed by enum
-     * capacity_kind. */
+    /* Returns false if auto scaling has changed nothing of the table. units: per second, indexed by
+     * enum capacity_kind. */
     bool (*units)(void *arg, uint32_t object, int64_t units[2]);
     void *arg;
 };

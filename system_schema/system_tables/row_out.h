@@ -34,7 +34,7 @@ bool row_out_passed(const struct row_out *ro, const char *text);
 
 /* keyspace_name and table_name. */
 void row_names(struct row_out *ro, const struct schema_table *t);
-void row_text(struct row_out *ro, const char *column, const char *text); /* NULL: null */
+void row_text(struct row_out *ro, const char *column, const char *text); /* NULL means null */
 void row_text_copy(struct row_out *ro, const char *column, const char *text); /* the same, copied */
 void row_bytes(struct row_out *ro, const char *column, struct slice bytes);
 void row_bytes_copy(struct row_out *ro, const char *column, const void *p, size_t n);

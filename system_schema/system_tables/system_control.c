@@ -144,7 +144,7 @@ YIELDS(control_objects) {
 /* The changes that a statement wants on the objects that it names. */
 struct order {
     const char *keyspace, *kind, *name; /* "*": any */
-    const char *status, *failure;       /* NULL: unchanged */
+    const char *status, *failure;       /* NULL means unchanged */
     enum { LEAVE, HOLD, RELEASE } hold;
 };
 

@@ -52,8 +52,8 @@ int shown_settings(const struct system_tables *s, const struct schema_table *t, 
     return out->stream_arn ? 0 : -1;
 }
 
-/* Shows the table's properties: those that statements set, defaults, and those that only the
- * server knows. until_ms: until when a dropped table can be restored; 0: it was not dropped. */
+/* Shows the table's properties: those that statements set, defaults, and those that only the server
+ * knows. until_ms: until when a dropped table can be restored; 0 if it was not dropped. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t, int64_t until_ms) {
     const struct system_tables *tables = context_of(ro->table);
     struct table_settings s;

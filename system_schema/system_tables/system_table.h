@@ -57,7 +57,7 @@ int each_space(struct row_out *ro, bool (*is_shown)(const struct schema_keyspace
 /* Put the columns of a keyspace, table or type that system_schema and system_schema_mcs share. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
 void put_table(struct row_out *ro, const struct schema_table *t);
-/* The columns of AUTOSCALING_SETTINGS (settings_put_scaling). False: the table has none. */
+/* The columns of AUTOSCALING_SETTINGS (settings_put_scaling). Returns false if the table has none. */
 bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *region);
 int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */

@@ -12,7 +12,7 @@ static const struct trace_row *written_row(const struct trace_session *s, const 
     return row;
 }
 
-/* Puts what clients have written over the values of the trace. False: neither is left. */
+/* Puts what clients have written over the values of the trace. Returns false if neither is left. */
 static bool put_written(struct row_out *ro, const struct trace_row *row, bool traced) {
     bool exists = traced || (row && row->inserted);
     for (uint32_t i = ro->table->n_partition_key + ro->table->n_clustering; row && i < ro->table->n_columns; i++) {

@@ -10,9 +10,9 @@ enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
 static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
 
 struct kept {
-    uint64_t number; /* from 1; 0: the session takes no more events */
+    uint64_t number; /* from 1; 0 means the session takes no more events */
     struct trace_session session;
-    struct trace_event *events; /* the session's events; NULL: deleted */
+    struct trace_event *events; /* the session's events; NULL means deleted */
     struct trace_row *written;
     struct arena arena;
 };

@@ -37,7 +37,7 @@ struct trace_session {
     bool traced; /* false: a client has inserted it, and it has only its written rows */
     int64_t machine_us; /* machine time when it began */
     int64_t started_us, duration_us;
-    const char *role; /* that made the request; NULL: none has logged in */
+    const char *role; /* that made the request; NULL if none has logged in */
     const char *command; /* QUERY */
     const char *request; /* "Execute CQL3 query" */
     struct slice client; /* address bytes, 4 or 16 */
@@ -50,7 +50,7 @@ struct trace_session {
 
 struct trace_store *trace_store_new(void) MUST_CHECK;
 void trace_store_free(struct trace_store *t);
-/* Stores a copy. Returns its number for trace_store_more; 0: no memory. */
+/* Stores a copy. Returns its number for trace_store_more, or 0 if memory is exhausted. */
 uint64_t trace_store_add(struct trace_store *t, const struct trace_session *s);
 /* Adds the last event of the request, at this machine time. The texts must stay valid for good.
  * Does nothing if the session has left the store. */
@@ -62,9 +62,9 @@ void trace_store_more(struct trace_store *t, uint64_t trace, int64_t machine_us,
 int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id,
                      int (*fn)(void *arg, const struct trace_session *s), void *arg);
 /* Stores what a client writes into a row of the session: of events if event is not NULL (16 bytes), else of
- * sessions. values: by ordinal of the table's columns, unset ones stay as they are; NULL: the row is deleted.
- * role: of the client, as in trace_session, for a session that is not stored yet. -1 and ERR_INVALID: the
- * session holds too many written bytes. t may be NULL. */
+ * sessions. values: by ordinal of the table's columns, unset ones stay as they are; NULL if the row is
+ * deleted. role: of the client, as in trace_session, for a session that is not stored yet. -1 and
+ * ERR_INVALID: the session holds too many written bytes. t may be NULL. */
 int trace_store_write(struct trace_store *t, int64_t now_us, const char *role, struct slice session,
                       const struct slice *event, const struct value *values, uint32_t n, bool insert,
                       struct err *e) MUST_CHECK;

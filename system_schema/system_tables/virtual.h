@@ -38,15 +38,15 @@ typedef int (*virtual_prepared_fn)(void *arg, const struct virtual_prepared *p);
 struct virtual_context {
     const struct schema *schema;
     struct arena *arena;     /* the request's; values may live there */
-    const struct value *key; /* partition key values of the wanted rows (n_partition_key of them); NULL: all */
-    const struct value *after; /* primary key: rows up to it may be skipped; NULL: all are wanted */
+    const struct value *key; /* partition key values of the wanted rows (n_partition_key of them); NULL for all */
+    const struct value *after; /* primary key: rows up to it may be skipped; NULL if all are wanted */
     const char *local_address; /* the connection's, numeric, and its port */
     uint16_t local_port;
     uint8_t protocol_version;
     enum partitioner_id partitioner; /* the session's */
-    const char *traces_of; /* the role whose requests' traces are shown; NULL: those of all */
-    /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all),
-     * by id, until take returns -1; NULL: there are none. */
+    const char *traces_of; /* the role whose requests' traces are shown; NULL means those of all */
+    /* Calls take for every prepared statement with an id above after (16 bytes; NULL means for
+     * all), by id, until take returns -1; NULL if there are none. */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
     void (*unlist_prepared)(void *prepared, const struct slice *id); /* leaves out one, or (NULL) all, from then on */
     void *prepared;
@@ -54,8 +54,8 @@ struct virtual_context {
     struct err *err;
 };
 
-/* Receives one row. values: n_columns of the table. 0: go on; -1: stop, because err is set or no
- * more rows are wanted. */
+/* Receives one row. values: n_columns of the table. Returns 0 to continue, or -1 to stop, because err
+ * is set or no more rows are wanted. */
 typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 
 /* One row that a statement writes, by ordinal of the table's columns. Key columns have values;
@@ -71,7 +71,7 @@ struct row_out; /* row_out.h */
 struct schema_virtual {
     /* Emits the rows (row_out.h). 0, or -1 when an emit said so or ctx->err is set. */
     int (*yield)(struct row_out *ro);
-    /* 0, or -1 with ctx->err and nothing changed. Runs on a thread that may block. NULL: the
+    /* 0, or -1 with ctx->err and nothing changed. Runs on a thread that may block. NULL if the
      * table is read-only. */
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table,
                  const struct virtual_change *change);

@@ -13,8 +13,8 @@
 
 struct client_options { /* the strings must outlive the clients */
     struct link_options link;
-    uint8_t version;                   /* of the protocol; 0: the newest that both speak */
-    const char *user, *password;       /* NULL: no password */
+    uint8_t version;                   /* of the protocol; 0 for the newest that both speak */
+    const char *user, *password;       /* NULL for no password */
     const char *access_key, *secret_key, *session_token, *region; /* SigV4; access_key NULL: no such login */
     bool bare; /* send no STARTUP, for a benchmark's server that needs none; requires a version */
 };
@@ -37,8 +37,8 @@ int client_open(struct client *c, const struct client_options *o, struct err *e)
 /* Accepts a client that is all zeros. */
 void client_close(struct client *c);
 
-/* -1: the server refused the request, and e has its code and text; or the connection failed, and
- * only client_close may follow. */
+/* Returns -1 if the server refused the request, and e has its code and text; or the connection
+ * failed, and only client_close may follow. */
 int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out,
                  struct err *e) MUST_CHECK;
 /* Runs a statement without values at LOCAL_QUORUM, with pages of 5000 rows. */
@@ -61,6 +61,6 @@ int client_pages(struct client *c, struct slice text, struct wire_params *p, cli
 typedef int (*client_row_fn)(void *arg, struct client *c, const struct client_rows *row);
 int client_each(struct client *c, const char *text, client_row_fn row, void *arg, struct err *e) MUST_CHECK;
 
-/* Parses "HOST:PORT", "HOST" or "[::1]:9042". *port keeps its value when the text has no port. -1:
- * ERR_CONFIG. */
+/* Parses "HOST:PORT", "HOST" or "[::1]:9042". *port keeps its value when the text has no port.
+ * Returns -1 with ERR_CONFIG. */
 int client_address(const char *text, char host[256], uint16_t *port, struct err *e) MUST_CHECK;

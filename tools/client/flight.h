@@ -42,9 +42,9 @@ struct flight {
 int flight_init(struct flight *f, uint32_t n) MUST_CHECK;
 void flight_fini(struct flight *f);
 
-/* Takes a free slot for a request that is due at due_ns; NULL: all are in use. */
+/* Takes a free slot for a request that is due at due_ns; NULL if all are in use. */
 struct flight_slot *flight_take(struct flight *f, uint64_t due_ns);
-/* Takes a free slot among slots first to first + n - 1; NULL: all of them are in use. */
+/* Takes a free slot among slots first to first + n - 1; NULL if all of them are in use. */
 struct flight_slot *flight_take_of(struct flight *f, uint32_t first, uint32_t n, uint64_t due_ns);
 /* Frees a slot whose request was not sent. */
 void flight_put_back(struct flight *f, struct flight_slot *s);
@@ -56,7 +56,7 @@ uint64_t flight_done(struct flight *f, struct flight_slot *s, uint64_t now_ns);
 void flight_again(struct flight *f, struct flight_slot *s, uint64_t at_ns);
 /* When the first waiting request is due; FLIGHT_NEVER: none waits. */
 uint64_t flight_next(const struct flight *f);
-/* Removes a request that is due by now_ns from the waiting ones; NULL: none is due. */
+/* Removes a request that is due by now_ns from the waiting ones; NULL if none is due. */
 struct flight_slot *flight_due(struct flight *f, uint64_t now_ns);
 static inline uint32_t flight_number(const struct flight *f, const struct flight_slot *s) {
     return (uint32_t)(s - f->slots);

@@ -16,9 +16,9 @@ struct link_options {
     const char *host; /* name or address */
     uint16_t port;
     bool tls, insecure;         /* insecure: accept any certificate */
-    const char *ca;             /* PEM file of trusted certificates; NULL: the machine's store */
-    uint32_t timeout_ms;        /* of every blocking step; 0: ten seconds */
-    uint32_t answer_timeout_ms; /* of each step once connected; 0: timeout_ms */
+    const char *ca;             /* PEM file of trusted certificates; NULL for the machine's store */
+    uint32_t timeout_ms;        /* of every blocking step; 0 means ten seconds */
+    uint32_t answer_timeout_ms; /* of each step once connected; 0 means timeout_ms */
 };
 
 struct link {
@@ -40,11 +40,14 @@ void link_close(struct link *l);
 /* link_open leaves the link blocking. */
 int link_set_blocking(struct link *l, bool on, struct err *e) MUST_CHECK;
 
-/* 0: everything was sent; 1: the socket accepts no more bytes for now; -1: e. */
+/* Returns 0 if everything was sent, 1 if the socket accepts no more bytes for now, or -1 with e
+ * set. */
 int link_flush(struct link *l, struct err *e) MUST_CHECK;
-/* Performs one read of at most 256 KiB. 1: more bytes may be readable at once; 0: no; -1: e, for
- * instance because the server closed the connection. A blocking link waits for the first byte. */
+/* Performs one read of at most 256 KiB. Returns 1 if more bytes may be readable at once, 0 if not,
+ * or -1 with e set, for instance because the server closed the connection. A blocking link waits for
+ * the first byte. */
 int link_fill(struct link *l, struct err *e) MUST_CHECK;
-/* 1: *out points into the link until link_compact or link_fill; 0: no complete response; -1: e. */
+/* Returns 1 if *out points into the link until link_compact or link_fill, 0 if there is no
+ * complete response, or -1 with e set. */
 int link_next(struct link *l, struct wire_response *out, struct err *e) MUST_CHECK;
 void link_compact(struct link *l);

@@ -24,9 +24,9 @@ struct load_answer {
 struct load_driver {
     void *arg;
     /* When the next request is due, on load_now's clock. FLIGHT_NEVER: no request before the next
-     * answer, or none at all. NULL: a closed loop. */
+     * answer, or none at all. NULL means a closed loop. */
     uint64_t (*due)(void *arg);
-    /* The number of the connection for the next request. NULL: any connection. */
+    /* The number of the connection for the next request. NULL means any connection. */
     unsigned (*where)(void *arg);
     /* Chooses the next request and stores it in the slot's a, b and c. false: none (for now). */
     bool (*pick)(void *arg, struct flight_slot *s);
@@ -41,16 +41,16 @@ struct load_driver {
 
 enum { LOAD_IN_FLIGHT_MAX = 32768 };
 
-/* in_flight: requests in flight on each connection. Connection i uses options i % n_options. NULL:
- * e. */
+/* in_flight: requests in flight on each connection. Connection i uses options i % n_options.
+ * Returns NULL with e set. */
 struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections,
                        unsigned in_flight, struct err *e) MUST_CHECK;
 void load_close(struct load *l);
 struct client *load_client(struct load *l, unsigned connection);
 
-/* Runs for that many seconds; 0: until the driver has no more requests. -1: a connection failed.
- * *took: seconds from the first request to the last answer. *unanswered: requests without an answer
- * 15 seconds after the end. Either may be NULL. */
+/* Runs for that many seconds; 0 if until the driver has no more requests. Returns -1 if a
+ * connection failed. *took: seconds from the first request to the last answer. *unanswered:
+ * requests without an answer 15 seconds after the end. Either may be NULL. */
 int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered,
              struct err *e) MUST_CHECK;
 /* Requests that waited for another try when the last run ended; they have no final answer. */

@@ -19,7 +19,7 @@ struct wire_params {
     uint16_t consistency, serial_consistency; /* serial: 0: not sent */
     uint16_t n_values;
     struct slice values;
-    int32_t page_size;         /* 0: not sent */
+    int32_t page_size;         /* 0 if not sent */
     struct slice paging_state; /* p NULL: none */
     bool has_timestamp;
     int64_t timestamp;
@@ -65,7 +65,7 @@ struct slice wire_payload(const struct wire_response *r, const char *key);
 double wire_charge(const struct wire_response *r);
 /* The number of that name in the payload "capacity"; below 0: the payload has none. */
 double wire_capacity(const struct wire_response *r, const char *name);
-/* Rows of a RESULT of kind Rows; -1: something else. */
+/* Rows of a RESULT of kind Rows; -1 if it is something else. */
 int64_t wire_rows(const struct wire_response *r);
 /* The paging state of the next page; p NULL: this page is the last. */
 struct slice wire_paging_state(const struct wire_response *r);

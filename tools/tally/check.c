@@ -15,7 +15,7 @@
 
 /* A fault of one statement or more. */
 struct finding {
-    const char *rule; /* of Amazon Keyspaces, in system_metering.compatibility; NULL: every server refuses it */
+    const char *rule; /* of Amazon Keyspaces, in system_metering.compatibility; NULL if every server refuses it */
     const char *words, *needs; /* needs: the index or view that was left out; or NULL */
     enum err_code code;
     struct slice statement; /* the first one */

@@ -87,7 +87,7 @@ static void gate_one(struct gate *g, struct world *w, const struct script_statem
     note(g, at, text.made_up ? text.run : (struct slice){0}, remark.limit, units, *why ? why : NULL);
 }
 
-/* 1: a statement costs more than it may; -1: e. */
+/* Returns 1 if a statement costs more than it may, or -1 with e set. */
 static int gate(const struct pricing *p, const char *path, const char *junit, struct err *e) {
     struct gate g = {.p = p, .path = path};
     struct script s = {0};

@@ -18,6 +18,6 @@ struct left_out {
 void left_out_add(struct left_out **list, struct arena *a, struct slice text, const char *keyspace, const char *path,
                   uint32_t line);
 /* Returns why a statement failed with why: "the index that schema.cql:7 would create", in the
- * arena; NULL: it needs none of the list. */
+ * arena, or NULL if it needs none of the list. */
 const char *left_out_needed(const struct left_out *list, struct arena *a, struct slice text, const char *keyspace,
                             const struct err *why);

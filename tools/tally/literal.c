@@ -7,7 +7,7 @@
 
 /* ---- the specification of a column's values ---- */
 
-/* "size 5" or "size 5..9". 0: another word stands there. */
+/* "size 5" or "size 5..9". Returns 0 if it is another word. */
 static int take_range(const char **at, const char *word, int64_t least, bool *has, int64_t *low, int64_t *high,
                       struct err *e) {
     size_t n = strlen(word);

@@ -11,12 +11,12 @@ struct literal_spec {
     uint32_t n_choices;
     const struct slice *choices; /* literals; in the arena */
 };
-/* -1: ERR_CONFIG without a place, e names what is not understood. */
+/* Returns -1 with ERR_CONFIG without a place, e names what is not understood. */
 int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *out, struct err *e) MUST_CHECK;
 
 /* ORDERED: different n give different literals, as keys need. RANDOM: n only seeds the choice. */
 enum literal_kind { LITERAL_ORDERED, LITERAL_RANDOM };
-/* Appends the literal number n. spec NULL: no specification. -1: ERR_CONFIG, the specification
- * lacks a size or a number of elements, or the type has no generated values. */
+/* Appends the literal number n. spec NULL: no specification. Returns -1 with ERR_CONFIG, the
+ * specification lacks a size or a number of elements, or the type has no generated values. */
 int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind,
                  uint64_t n, const char *column, struct err *e) MUST_CHECK;

@@ -138,7 +138,7 @@ static int put_json(const struct schema_table *t, const struct literal_spec *spe
     return rc;
 }
 
-/* The place in the key of the marker's column, from 1; 0: it has none. */
+/* The place in the key of the marker's column, from 1; 0 if it has none. */
 static uint32_t place_in_key(const struct schema_table *t, const struct marker *m) {
     const struct schema_column *c = m->is_json ? NULL : schema_column_find(t, m->bind->name);
     return c && schema_column_is_key(c) ? (uint32_t)(c - t->columns) + 1 : 0;

@@ -26,7 +26,8 @@ struct markers {
     const struct ast_stmt **statements;
 };
 
-/* Finds the markers of the text, which the arena outlives; k->prepared holds that text prepared. -1: ERR_CONFIG. */
+/* Finds the markers of the text, which the arena outlives; k->prepared holds that text prepared. Returns -1 with
+ * ERR_CONFIG. */
 int markers_find(struct slice text, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
 /* Replaces each :name by ?, so that the prepared statement names the marker by its column. *out is in
  * the arena, or the text itself when that is not CQL. Returns -1 when memory is short. */
@@ -36,8 +37,8 @@ int markers_unname(struct slice text, struct arena *a, struct slice *out, struct
 bool markers_use_statics(struct slice text, const struct markers *k, const struct schema_table *t);
 /* Puts a value in place of each marker: numbers are 1, texts have MADE_UP_BYTES characters, lists of
  * IN and collections one element, and the rows of a batch differ. *out is the text itself when it has
- * no markers, or when it is not CQL; else it is in the arena, and *made_up. -1: the world refuses to
- * prepare the text, or a type has no made-up values. */
+ * no markers, or when it is not CQL; else it is in the arena, and *made_up. -1 if the world refuses
+ * to prepare the text, or a type has no made-up values. */
 enum { MADE_UP_BYTES = 20 };
 bool markers_are_in(struct slice text, struct arena *a);
 int markers_fill(struct world *w, struct slice text, struct arena *a, struct slice *out, bool *made_up,

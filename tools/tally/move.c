@@ -42,7 +42,7 @@ struct place {
     char folder[PATH_MAX];
     struct eng_rados rados; /* pool NULL: a folder */
     char words[PATH_MAX];
-    int lock;               /* of the folder; -1: none */
+    int lock;               /* of the folder; -1 if none */
     struct eng *eng;
 };
 

@@ -30,7 +30,7 @@ struct reading {
     struct err *e;
     uint32_t line, cap;
     int of_column[PRICES + 1]; /* enum price_item; -1 for the first column, the Region */
-    uint32_t n_columns;        /* 0: the line with column names has not come yet */
+    uint32_t n_columns;        /* 0 if the line with column names has not come yet */
 };
 
 static int bad(const struct reading *r, const char *fmt, struct slice what) {

@@ -26,7 +26,7 @@ struct prices {
     struct price_region *regions;
 };
 
-/* path NULL: the built-in prices. -1: ERR_CONFIG with file and line. */
+/* path NULL: the built-in prices. Returns -1 with ERR_CONFIG with file and line. */
 int prices_read(struct arena *a, const char *path, struct prices *out, struct err *e) MUST_CHECK;
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) MUST_CHECK;
 const struct price_region *prices_find(const struct prices *p, const char *region);

@@ -5,7 +5,7 @@
 
 #include "tools/tally/markers.h"
 
-/* Sets *out to 0 or 1 when the flag is given. -1: it has neither value. */
+/* Sets *out to 0 or 1 when the flag is given. Returns -1 if it has neither value. */
 static int one_of(const char *flag, const char *value, const char *first, const char *second, bool *out,
                   struct err *e) {
     if (!value) return 0;

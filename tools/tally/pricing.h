@@ -25,8 +25,8 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
              "bytes of a column's client-side timestamp (20), as of tallyd"), \
         FLAG_ON("json", (p)->json, "the answer as JSON")
 
-/* Makes the world that the flags describe and loads schema and data. NULL: e names the file and
- * line, or the flag. */
+/* Makes the world that the flags describe and loads schema and data. Returns NULL with e set, which names the
+ * file and line, or the flag. */
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
 /* Sets the size model and the write size that the flags name; the others stay. */
 int pricing_sizes(const struct pricing *p, struct world_options *o, struct err *e) MUST_CHECK;
@@ -37,7 +37,7 @@ struct pricing_text {
     struct slice written, run;
     bool made_up;
 };
-/* Prices a statement in the world. -1: e. */
+/* Prices a statement in the world. Returns -1 with e set. */
 int pricing_run(struct world *w, const struct pricing *p, struct pricing_text *text, struct world_answer *out,
                 struct err *e) MUST_CHECK;
 

@@ -29,10 +29,11 @@ enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
              "3, 4 or 5 of the native protocol (the newest that both speak)"), \
         FLAG_NUMBER("timeout", "SECONDS", (r)->timeout_s, "for a connection or an answer (10)")
 
-/* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. -1: ERR_CONFIG. */
-int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) MUST_CHECK;
-/* Checks the flags and fills host and options. options points into *r, so *r must not move. -1:
+/* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. Returns -1 with
  * ERR_CONFIG. */
+int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) MUST_CHECK;
+/* Checks the flags and fills host and options. options points into *r, so *r must not move. Returns
+ * -1 with ERR_CONFIG. */
 int remote_read(struct remote *r, struct err *e) MUST_CHECK;
 /* Reads the flags and connects. */
 int remote_connect(struct remote *r, struct client *c, struct err *e) MUST_CHECK;

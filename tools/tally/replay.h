@@ -19,7 +19,7 @@ struct replayed {
     bool sent; /* false: the replay leaves the request out */
     bool throttled;
     uint32_t outcome; /* 0, or an error code */
-    int64_t halves;   /* units x 2; -1: the server does not report charges */
+    int64_t halves;   /* units x 2; -1 if the server does not report charges */
     int64_t read_halves; /* of these, read units x 2; priced */
 };
 

@@ -40,7 +40,7 @@ struct sender {
     bool *is_answered;
     struct buf *states;   /* by request: the paging state of its next page */
     uint64_t begun_ns;
-    double speed; /* 0: as fast as answers come */
+    double speed; /* 0 as fast as answers come */
     struct err failed;
     bool told;
     uint64_t told_at;

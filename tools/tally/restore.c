@@ -15,7 +15,7 @@
 
 struct restore {
     const char *from, *data_dir;
-    uint32_t number; /* 0: the newest */
+    uint32_t number; /* 0 for the newest */
     bool list, json;
 };
 

@@ -23,7 +23,7 @@ enum { SCRIPT_MAX = 256 << 20 };
 
 /* Is the text this word, in any case? */
 bool script_is_word(struct slice text, const char *word);
-/* Reads the file; "-" is standard input. -1: ERR_CONFIG. */
+/* Reads the file; "-" is standard input. Returns -1 with ERR_CONFIG. */
 int script_open(struct script *s, const char *path, struct err *e) MUST_CHECK;
 /* Splits a text that the caller owns; no script_close. */
 void script_of(struct script *s, const char *path, struct slice text);

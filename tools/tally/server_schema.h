@@ -4,7 +4,7 @@
 
 #include "tools/client/client.h"
 
-/* Selects a part of the schema. NULL: any name. */
+/* Selects a part of the schema. NULL means any name. */
 struct server_schema_part {
     const char *keyspace;
     const char *type, *table; /* "" leaves out all of them; both "" is the keyspaces' own statements */

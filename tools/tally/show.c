@@ -8,7 +8,7 @@
 
 /* One of the two streams. */
 struct shown {
-    FILE *raw; /* NULL: not opened */
+    FILE *raw; /* NULL if not opened */
     bool cuts;
     size_t column; /* bytes of the line so far */
     uint8_t left[4]; /* the beginning of a character whose end is not written yet */

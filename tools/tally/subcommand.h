@@ -38,8 +38,8 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
  * is read. */
 struct flag {
     const char *name, *argument, *help; /* argument NULL: it takes none */
-    char letter;   /* -e CQL is --execute CQL; 0: the flag has no letter */
-    uint8_t position; /* the argument of that number, from 1, that has no flag before it; 0: none */
+    char letter;   /* -e CQL is --execute CQL; 0 if the flag has no letter */
+    uint8_t position; /* the argument of that number, from 1, that has no flag before it; 0 if none */
     const char **text;
     bool *on;
     uint32_t *number;

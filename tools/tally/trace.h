@@ -45,7 +45,7 @@ struct trace {
 int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err *e) MUST_CHECK;
 void trace_close(struct trace *t);
 
-/* The statement of a prepared id; NULL: it is not in the capture. */
+/* The statement of a prepared id; NULL if it is not in the capture. */
 const struct capture_statement *trace_statement(const struct trace *t, struct slice id);
 static inline const char *trace_name(const struct trace *t, const struct trace_request *r) {
     return t->names[r->name].text;

@@ -38,7 +38,7 @@ struct world_answer {
  * until the next statement. */
 struct world_faults {
     const struct compat_note *notes; /* newest first; none in a strict world */
-    const char *needs; /* "the index that schema.cql:7 would create"; NULL: none that was left out */
+    const char *needs; /* "the index that schema.cql:7 would create"; NULL if none that was left out */
 };
 
 struct world_request {
@@ -47,12 +47,12 @@ struct world_request {
     int32_t page_size;
 };
 
-/* Runs a statement to its last page. -1: the statement is refused or wrong, e is the server's
- * error. */
+/* Runs a statement to its last page. Returns -1 if the statement is refused or wrong, e is the
+ * server's error. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
 struct world_faults world_faults(const struct world *w);
-/* Runs a definition without the refusals of Amazon Keyspaces. -1: it is wrong, or nothing that Tally
- * has (world_leave_out); e is the server's error. */
+/* Runs a definition without the refusals of Amazon Keyspaces. Returns -1 if it is wrong, or nothing
+ * that Tally has (world_leave_out); e is the server's error. */
 int world_define(struct world *w, const struct world_request *q, struct err *e) MUST_CHECK;
 /* Whether a statement that has just failed is of a kind that Amazon Keyspaces refuses whatever it
  * says, such as CREATE INDEX; other statements go on without it. Its place is kept for
@@ -60,16 +60,16 @@ int world_define(struct world *w, const struct world_request *q, struct err *e) 
 bool world_leave_out(struct world *w, struct slice text, const char *path, uint32_t line);
 /* A captured request and its time. Its prepared statements must be known by world_prepare. */
 struct world_call {
-    int64_t now_us;      /* since 1970; 0: now */
+    int64_t now_us;      /* since 1970; 0 means now */
     uint64_t connection; /* counts for this connection's limit */
     struct slice keyspace; /* of the session */
     uint8_t version, opcode, flags;
     struct slice body;
-    int32_t page_size;     /* replaces the body's; 0: keep the body's */
+    int32_t page_size;     /* replaces the body's; 0 if keep the body's */
     struct slice paging_state; /* replaces the body's; p NULL: none, or the body's when page_size is 0 */
 };
-/* Runs one page. *paging_state: of the next page, valid until the next call; p NULL: none. -1: the
- * request is refused or wrong; *throttled: a limit refused it. */
+/* Runs one page. *paging_state: of the next page, valid until the next call; p NULL: none. Returns
+ * -1 if the request is refused or wrong; *throttled: a limit refused it. */
 int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state,
                bool *throttled, struct err *e) MUST_CHECK;
 /* keyspace: the session's when the statement was prepared; empty: none. */
@@ -80,7 +80,7 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
 
 /* Runs every statement of a file at LOCAL_QUORUM; with defines, by world_define, and indexes and
- * the like are left out. -1: one failed; ERR_CONFIG with file and line. */
+ * the like are left out. Returns -1 if one failed; ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, bool defines, struct err *e) MUST_CHECK;
 /* Runs a text of definitions with world_define; errors give name as the file. */
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
@@ -98,9 +98,9 @@ int world_storage(struct world *w, const struct schema_table *t, struct table_si
 int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units,
                  struct err *e) MUST_CHECK;
 /* The part of a one-page answer's charge that belongs to the table of t's name. *entities: its
- * rows. -1: no memory. */
+ * rows. Returns -1 if memory is exhausted. */
 int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
                     struct charge *out, uint64_t *entities) MUST_CHECK;
 
-/* The level of a name such as "LOCAL_QUORUM", in any case; -1: unknown, or name is NULL. */
+/* The level of a name such as "LOCAL_QUORUM", in any case; -1 if unknown, or name is NULL. */
 int world_consistency(const char *name);

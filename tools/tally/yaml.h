@@ -24,7 +24,7 @@ enum yaml_kind { KEY_TEXT, KEY_NUMBER, KEY_COUNT, KEY_READ, KEY_LIST };
 struct yaml_key {
     const char *name;
     enum yaml_kind kind;
-    size_t member; /* offset in the struct; 0: also the struct itself */
+    size_t member; /* offset in the struct; 0 means also the struct itself */
     double least, most;
     yaml_read_fn read;
 };
@@ -34,13 +34,13 @@ int yaml_read(struct yaml *y, struct slice text, yaml_read_fn read, void *to) MU
 /* what: "a statement", in errors. */
 int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
              void *to) MUST_CHECK;
-/* The next pair of a mapping with any keys. 1: a pair; 0: the end; -1: e, also for a key that is
- * there twice. */
+/* The next pair of a mapping with any keys. Returns 1 for a pair, 0 at the end, or -1 with e set, also
+ * for a key that is there twice. */
 int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,
               const yaml_node_t **value) MUST_CHECK;
-/* NULL: the node is no scalar. Valid as long as the document. */
+/* Returns NULL if the node is no scalar. Valid as long as the document. */
 const char *yaml_scalar(const yaml_node_t *n);
-/* NULL: e. */
+/* Returns NULL with e set. */
 const char *yaml_text(struct yaml *y, const yaml_node_t *n) MUST_CHECK;
 int yaml_number(struct yaml *y, const yaml_node_t *n, double least, double most, double *out) MUST_CHECK;
 uint32_t yaml_line(const yaml_node_t *n);

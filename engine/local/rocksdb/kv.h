@@ -24,23 +24,23 @@ enum { KV_NEAR_MAX = 8 };
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
-    const char *data_dir; /* created with mode 0700; NULL: the store is in memory */
+    const char *data_dir; /* created with mode 0700; NULL if the store is in memory */
     enum kv_damage damage;
-    size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
-    unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
+    size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0 means defaults */
+    unsigned background_jobs;                 /* flushes and compactions at a time; 0 for default */
     /* every write reaches the operating system before it returns: it survives the end of this
      * process */
     bool write_through;
-    /* the folder in data_dir to open as the store from now on; NULL: the present one */
+    /* the folder in data_dir to open as the store from now on; NULL for the present one */
     const char *rows;
-    /* out (empty) = combine(a, b); -1: the bytes are damaged. It runs on any thread and must not
+    /* out (empty) = combine(a, b); -1 if the bytes are damaged. It runs on any thread and must not
      * call the store. */
     int (*merge)(struct slice a, struct slice b, struct buf *out);
-    /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
+    /* Length of the part of a key that point lookups and prefix scans share; 0 if there is none. */
     size_t (*prefix_len)(struct slice key);
     /* Keys with this many equal first bytes get insert hints: the search for a key's position in a
-     * memtable starts from the last insertion with the same first bytes. At most KV_NEAR_MAX; 0: no
-     * hints. A store that already holds too many different beginnings when it is opened uses no
+     * memtable starts from the last insertion with the same first bytes. At most KV_NEAR_MAX; 0 for
+     * no hints. A store that already holds too many different beginnings when it is opened uses no
      * hints. */
     size_t near_len;
 };
@@ -55,7 +55,7 @@ struct kv_iter_spec {
     enum eng_tier tier;
     bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
     bool undeleted;            /* no key between its seeks and its bounds was ever deleted by a range */
-    const struct kv_snapshot *snapshot; /* NULL: the moment when it is made */
+    const struct kv_snapshot *snapshot; /* NULL if the moment when it is made */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
 
@@ -69,11 +69,11 @@ struct kv_value {
 static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACHE && fault_hit(FAULT_KV_COLD); }
 
 void kv_close(struct kv *kv); /* batches and iterators are gone */
-/* 1: found, 0: not, -1, KV_INCOMPLETE */
+/* Returns 1 if found, 0 if not, or -1 or KV_INCOMPLETE */
 int kv_get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
 void kv_release(void *handle);
 
-struct kv_snapshot *kv_snapshot_new(struct kv *kv); /* NULL: no memory */
+struct kv_snapshot *kv_snapshot_new(struct kv *kv); /* NULL if memory is exhausted */
 void kv_snapshot_free(struct kv *kv, struct kv_snapshot *s);
 
 /* sees one moment of the store */
@@ -98,8 +98,8 @@ int kv_write(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
 bool kv_ailing(struct kv *kv, char *why, size_t size);
 /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
 int kv_sync(struct kv *kv, bool to_disk, struct err *e);
-/* Called after a failed sync by the same thread: puts everything written on disk in files that
- * the failure has not touched. -1: not yet. A second sync would prove nothing: it may succeed
+/* Called after a failed sync by the same thread: puts everything written on disk in files that the
+ * failure has not touched. Returns -1 if not yet. A second sync would prove nothing: it may succeed
  * although the first one lost data. */
 int kv_heal(struct kv *kv, struct err *e);
 /* Called by the same thread after a sync to disk was published: records outside of the log how
@@ -161,6 +161,6 @@ struct kv_verify {
     void *arg;
 };
 /* Reads every block of every file of a store that is not open, verifies its checksum, and changes
- * nothing. -1: no memory. */
+ * nothing. Returns -1 if memory is exhausted. */
 int kv_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v,
               struct err *e) MUST_CHECK;

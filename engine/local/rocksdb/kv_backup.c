@@ -26,7 +26,8 @@ static int find_one(void *arg, const char *name, struct err *e) {
     return *(bool *)arg = true;
 }
 
-/* Checks the kind of a folder. 1: a folder of backups, 0: empty or missing, -1: something else. */
+/* Checks the kind of a folder. Returns 1 for a folder of backups, 0 if empty or missing, or -1
+ * if it is something else. */
 static int look_at_folder(const char *folder, struct err *e) {
     char path[PATH_MAX];
     struct stat st;

@@ -105,7 +105,7 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
 
 /* The records behind the first unreadable position, in its log and in later ones. */
 struct behind {
-    uint64_t first;  /* sequence of the first record; 0: there is none */
+    uint64_t first;  /* sequence of the first record; 0 if there is none */
     uint64_t synced; /* the sequence that the records there state to be on disk */
     bool pieces;     /* there is a whole piece in the same log */
     bool hole;       /* between them there may be bytes that never reached the disk */
@@ -115,7 +115,7 @@ struct check {
     const char *folder;
     const struct kv_stamp *stamp;
     enum kv_damage damage;
-    uint64_t last; /* sequence of the last whole record; 0: none yet */
+    uint64_t last; /* sequence of the last whole record; 0 if none yet */
 };
 
 static int look_behind(struct kv_log *l, struct behind *b, struct err *e) {
@@ -168,7 +168,7 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
     return rc;
 }
 
-/* Checks a log. 1: whole, 0: damaged and handled by decide, -1 */
+/* Checks a log. Returns 1 if it is whole, 0 if damaged and handled by decide, or -1 on error */
 static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, struct err *e) {
     char path[PATH_MAX];
     struct kv_log l;

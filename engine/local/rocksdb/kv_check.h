@@ -14,8 +14,8 @@
 #include "engine/local/rocksdb/kv_stamp.h"
 
 enum { KV_CHECK_UNREAD = -2 };
-/* stamp NULL: the folder never had one. 1: there is a store to open, and *log_bytes is the size of
- * the logs that RocksDB will read; 0: there is none, and a new one may be made; -1; UNREAD, with e set: its
- * MANIFEST or its logs are such that RocksDB must not open it either (unreadable, sparse). */
+/* stamp NULL: the folder never had one. Returns 1 if there is a store to open, and *log_bytes is the size
+ * of the logs that RocksDB will read, or 0 if there is none, and a new one may be made; -1; UNREAD, with e
+ * set: its MANIFEST or its logs are such that RocksDB must not open it either (unreadable, sparse). */
 int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_bytes,
              struct err *e) MUST_CHECK;

@@ -147,7 +147,7 @@ int kv_state_stage(const char *data_dir, const char *from, char rows[32], struct
 }
 
 struct clean {
-    const char *data_dir, *rows; /* rows: the folder that stays; NULL: clean the states */
+    const char *data_dir, *rows; /* rows: the folder that stays; NULL means clean the states */
 };
 
 static int clean_one(void *arg, const char *name, struct err *e) {

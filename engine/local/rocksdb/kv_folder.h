@@ -14,13 +14,13 @@ int kv_path(char path[PATH_MAX], const char *folder, const char *name, struct er
 int kv_make_folder(const char *path, struct err *e) MUST_CHECK;
 int kv_sync_folder(const char *path, struct err *e) MUST_CHECK;
 /* Calls fn for every name in a folder but . and .., until it returns another value than 0, which is
- * then the result. 0: also when there is no such folder. */
+ * then the result. 0 means also when there is no such folder. */
 int kv_each_name(const char *path, int (*fn)(void *arg, const char *name, struct err *e), void *arg,
                  struct err *e) MUST_CHECK;
 /* Removes a folder of files; a missing folder is no error. */
 int kv_remove_folder(const char *path, struct err *e) MUST_CHECK;
-/* Reads a small regular file as text. 1: read, 0: there is no such file, -1: also if it has more
- * than size - 1 bytes, or is no regular file. */
+/* Reads a small regular file as text. Returns 1 if read, 0 if there is no such file, or -1 on error,
+ * also if it has more than size - 1 bytes, or is no regular file. */
 int kv_read_text(const char *path, char *text, size_t size, struct err *e) MUST_CHECK;
 /* Writes a file and syncs it, but not the folder that names it. */
 int kv_write_synced(const char *path, struct slice bytes, struct err *e) MUST_CHECK;

@@ -23,7 +23,7 @@ enum { KV_LOG_NOTE = 16 };
 struct kv_log_record {
     uint64_t at, end;     /* where it is in the file */
     uint64_t first, last; /* sequences; of logs only */
-    uint64_t synced;      /* the sequence in its note; 0: it has no note */
+    uint64_t synced;      /* the sequence in its note; 0 if it has no note */
     struct slice bytes;   /* until the next call */
 };
 
@@ -43,9 +43,9 @@ void kv_log_close(struct kv_log *l);
 enum kv_log_got { KV_LOG_RECORD, KV_LOG_END, KV_LOG_BAD, KV_LOG_FAILED };
 /* BAD: there is no whole record at r->at; the file goes on. FAILED: it cannot be read. */
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e);
-/* After BAD: moves to the next whole piece. 1: there is one, 0: none, -1. hole: the bytes in
- * between may be sectors that never reached the disk, because one of them is all zeros, or the
- * first ends in zeros. */
+/* After BAD: moves to the next whole piece. Returns 1 if there is one, 0 if none, or -1 on error.
+ * hole: the bytes in between may be sectors that never reached the disk, because one of them is all
+ * zeros, or the first ends in zeros. */
 int kv_log_resync(struct kv_log *l, bool *hole, struct err *e) MUST_CHECK;
 
 /* The bytes of a note. */

@@ -40,16 +40,16 @@ struct kv_stamp {
 
 /* Frees the logs of a stamp; one of zeros is fine. */
 void kv_stamp_fini(struct kv_stamp *stamp);
-/* 1: read, 0: there is none, -1: damaged, or of a newer format. The caller calls kv_stamp_fini in
- * each case. */
+/* Returns 1 if read, 0 if there is none, or -1 if damaged, or of a newer format. The caller calls
+ * kv_stamp_fini in each case. */
 int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* On disk when it returns. */
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
-/* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log, or
- * there is none (NULL). */
+/* Bytes of the log that are on disk, by the stamp; 0 if the stamp does not name the log, or there
+ * is none (NULL). */
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
 /* Fills a stamp from the present content of RocksDB's folder, with the logs from number first on.
  * The caller calls kv_stamp_fini, unless this fails. */
 int kv_stamp_take(const char *folder, uint64_t first, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
-/* Number and bytes of the MANIFEST that CURRENT names. 1, 0: there is no CURRENT, -1. */
+/* Number and bytes of the MANIFEST that CURRENT names. Returns 1, 0 if there is no CURRENT, or -1 on error. */
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) MUST_CHECK;

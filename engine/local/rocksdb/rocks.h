@@ -18,7 +18,7 @@ struct kv {
     rocksdb_t *db;
     rocksdb_cache_t *cache;
     rocksdb_options_t *options;
-    rocksdb_env_t *memory; /* has the files of a store without a data folder; NULL: they are on disk */
+    rocksdb_env_t *memory; /* has the files of a store without a data folder; NULL if they are on disk */
     rocksdb_readoptions_t *read[2]; /* by tier */
     rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
@@ -37,7 +37,7 @@ struct kv {
      * held. */
     pthread_rwlock_t log_lock;
     /* Used by the thread that syncs. */
-    int log_fd;           /* of the newest log that was synced; -1: none yet */
+    int log_fd;           /* of the newest log that was synced; -1 if none yet */
     uint64_t log_number;  /* of that log */
     uint64_t log_version; /* RocksDB's version number before that log was looked for */
     uint64_t deleted;        /* deleted keys since the last flush because of them; used by the thread that tidies */
@@ -46,7 +46,7 @@ struct kv {
     struct kv_stamp stamp;   /* the last one written */
     uint64_t stamped;        /* the value of synced at that time */
     int64_t stamped_us;
-    uint64_t version; /* RocksDB's version number when the stamp last covered every log; 0: it did not */
+    uint64_t version; /* RocksDB's version number when the stamp last covered every log; 0 if it did not */
 };
 
 struct kv_snapshot {
@@ -60,7 +60,7 @@ static inline const char *rocks_chars(struct slice s) { return (const char *)s.p
 int rocks_failed(char *text, const char *what, struct err *e);
 /* The same, of an operation that begins a new log: its failure makes the log suspect. */
 int rocks_log_failed(struct kv *kv, char *text, const char *what, struct err *e);
-/* -1: a test has injected this fault. */
+/* Returns -1 if a test has injected this fault. */
 int rocks_injected(enum fault_point point, const char *what, struct err *e) MUST_CHECK;
 /* Disables RocksDB's counters of the calling thread, which it updates with every key it reads and
  * which Tally does not use. */

@@ -99,7 +99,7 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
     return hold ? 0 : KV_CHANGED;
 }
 
-/* True: the store wants writes slowed down, and nothing was written. */
+/* Returns true if the store wants writes slowed down, and nothing was written. */
 static bool is_busy(struct kv *kv, struct kv_batch *b, bool patience, char **text) {
     rocksdb_write(kv->db, kv->write[patience], b->b, text);
     if (!*text) return false;

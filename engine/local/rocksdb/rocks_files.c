@@ -82,7 +82,7 @@ struct kv_load {
     uint64_t number; /* different for every load since the store was opened */
     char folder[PATH_MAX];
     rocksdb_envoptions_t *env;
-    rocksdb_sstfilewriter_t *writer; /* writer of the last file; NULL: the file is finished, or there is none */
+    rocksdb_sstfilewriter_t *writer; /* writer of the last file; NULL if the file is finished, or there is none */
     size_t bytes;                    /* in it */
     char **paths;
     size_t n_paths;
@@ -159,7 +159,7 @@ void kv_load_free(struct kv_load *l) {
 /* ---- reading through ---- */
 
 /* Reads from the iterator's position to last (NULL: the end), or to the first unreadable block.
- * takes: passes the pairs on, rather than only reading the blocks. False: damaged. */
+ * takes: passes the pairs on, rather than only reading the blocks. Returns false if damaged. */
 static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const struct kv_verify *v, bool takes) {
     char *text = NULL;
     for (; rocksdb_iter_valid(i); rocksdb_iter_next(i)) {

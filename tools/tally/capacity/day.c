@@ -76,7 +76,7 @@ struct trial {
     bool reads, scales;
     bool ends_early; /* stop at the first refusal */
     struct capacity capacity;
-    int32_t *minutes; /* of the second day; NULL: not asked */
+    int32_t *minutes; /* of the second day; NULL if not asked */
     uint32_t days;
 };
 
@@ -84,7 +84,7 @@ static void set_time(struct limiter *l, int64_t us) {
     limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us});
 }
 
-/* A limiter with one table; NULL: no memory. */
+/* A limiter with one table; NULL if memory is exhausted. */
 static struct limiter *open_limiter(const struct limiter_options *o, const struct schema_table *t,
                                     const struct capacity *c) {
     struct limiter *l = limiter_new(o);

@@ -25,9 +25,10 @@ struct day_use {
     uint32_t peak_second_at, peak_minute_at;
     double on_demand_refused; /* units of the day that an on-demand table refuses after a day of the same load */
     double new_table_refused; /* units of the day that a new on-demand table refuses */
-    /* fewest provisioned units that refuse nothing; 0: more than the quota */
+    /* fewest provisioned units that refuse nothing; 0 means more than the quota */
     int64_t needed;
-    int64_t usual; /* provisioned units of which the busiest minute uses DAY_USUAL_PERCENT; 0: more than the quota */
+    int64_t usual; /* provisioned units of which the busiest minute uses DAY_USUAL_PERCENT; 0 means more than the
+                    * quota */
     struct day_scaling scaling;
     double scaled_unit_hours, scaled_refused;
     int32_t scaled[DAY_MINUTES];   /* provisioned units, minute by minute */

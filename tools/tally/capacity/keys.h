@@ -30,11 +30,11 @@ uint64_t keys_draw(const struct keys *k, struct chance *c);
 struct ranks {
     uint64_t *list;
     uint32_t n, n_slots; /* n_slots: a power of 2, more than twice n */
-    uint32_t *slots;     /* index in list + 1; 0: free */
+    uint32_t *slots;     /* index in list + 1; 0 if free */
 };
 
 bool ranks_have(const struct ranks *r, uint64_t rank);
-/* -1: no memory. */
+/* Returns -1 if memory is exhausted. */
 int ranks_add(struct ranks *r, uint64_t rank) MUST_CHECK;
 /* Keeps the memory. */
 void ranks_clear(struct ranks *r);

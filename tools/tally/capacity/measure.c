@@ -118,7 +118,7 @@ struct plan {
     uint32_t n_tables;
     struct plan_table *tables;
     struct plan_part *parts; /* by statement of k */
-    const char *unknown;     /* why an inferred statement cannot be measured; NULL: it can */
+    const char *unknown;     /* why an inferred statement cannot be measured; NULL if it can */
 };
 
 /* The worlds of a plan, and the request that is made for them. */
@@ -210,8 +210,8 @@ static void column_name(const char *name, char out[NAME_ROOM]) {
 
 static bool is_list(const struct marker *m) { return !strncmp(m->bind->name, "in(", 3); }
 
-/* The column whose value, or list of values, a marker holds. NULL: the marker is for a part of a
- * column's value, or for no column, as in LIMIT ?. */
+/* The column whose value, or list of values, a marker holds. Returns NULL if the marker is for a
+ * part of a column's value, or for no column, as in LIMIT ?. */
 static const struct schema_column *column_of(const struct schema_table *t, const struct marker *m) {
     char inner[NAME_ROOM];
     if (!is_list(m)) return schema_column_find(t, m->bind->name);
@@ -350,7 +350,8 @@ static int need_elements(const struct plan_table *t, const struct schema_column 
                                   "3, for %s", c->name);
 }
 
-/* Errors of the statement are collected in q like missing inputs. -1: no memory. */
+/* Errors of the statement are collected in q like missing inputs. Returns -1 if memory is
+ * exhausted. */
 static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
                      struct err *e) {
     struct err why = {0};

@@ -23,17 +23,17 @@ struct measure_options {
     enum size_model model; /* for units and costs */
     uint32_t samples;
     bool guidance; /* partitions are judged by Azure's figure for entities, too */
-    /* gets a line of JSON for every statement that is run, with its cost by model; NULL: none */
+    /* gets a line of JSON for every statement that is run, with its cost by model; NULL if none */
     FILE *record;
 };
 
 /* The figures of a statement on one table; a batch over several tables has an entry for each. */
 struct measured {
     const struct workload_statement *statement;
-    /* NULL: unknown, because the statement could not be planned */
+    /* NULL if unknown, because the statement could not be planned */
     const struct schema_table *table;
     const struct workload_table *input;
-    const struct keys *keys; /* of its requests, over the partitions of the table; NULL: not measured */
+    const struct keys *keys; /* of its requests, over the partitions of the table; NULL if not measured */
     uint32_t plan_table;     /* which of the statement's tables this is, from 0 */
     enum stmt_kind kind;
     enum query_class query_class;
@@ -42,22 +42,22 @@ struct measured {
         uint64_t rules;
     } of[MODELS];
     uint32_t samples;
-    const double *reads[MODELS], *writes[MODELS]; /* units of each sample; NULL: not known by that model */
-    double ttl_s; /* seconds after which the rows that it writes expire; 0: never, or it writes no new rows */
+    const double *reads[MODELS], *writes[MODELS]; /* units of each sample; NULL if not known by that model */
+    double ttl_s; /* seconds after which the rows that it writes expire; 0 if never, or it writes no new rows */
     double entities, pages; /* on average */
     double ttl_deletes;     /* units charged when the data of one request expires */
-    double stretched;       /* factor from the scanned part of the table to all of it; 1: all was scanned */
+    double stretched;       /* factor from the scanned part of the table to all of it; 1 if all was scanned */
     bool by_partition;      /* the statement names its partition */
-    const char *refused;    /* the error text of Amazon Keyspaces; NULL: not refused */
-    const char *unknown;    /* why there are no figures; NULL: there are */
+    const char *refused;    /* the error text of Amazon Keyspaces; NULL if not refused */
+    const char *unknown;    /* why there are no figures; NULL if there are */
 };
 
 struct measured_table {
     const struct schema_table *table;
-    const struct workload_table *input; /* NULL: no input says anything of it */
-    uint64_t partitions, rows; /* 0: not known */
+    const struct workload_table *input; /* NULL if no input says anything of it */
+    uint64_t partitions, rows; /* 0 if not known */
     double stored_bytes[MODELS]; /* of all rows; below 0: not known */
-    /* What rows that expire come to once as many expire as are written; 0: there are none. */
+    /* What rows that expire come to once as many expire as are written; 0 if there are none. */
     double steady_rows, steady_bytes[MODELS];
     const char *unknown;
 };
@@ -81,7 +81,7 @@ struct measure {
     struct measured_refusal *refusals;
 };
 
-/* Reads the schema. -1: ERR_CONFIG with file and line. */
+/* Reads the schema. Returns -1 with ERR_CONFIG with file and line. */
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) MUST_CHECK;
 /* Makes a world with the schema. Failing definitions are skipped, as measure_open has reported
  * them. */
@@ -94,9 +94,9 @@ int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of),
 void measure_close(struct measure *m);
 /* Computes the spread of n values; the arena holds a sorted copy. */
 void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out);
-/* The table by name; NULL: the schema has none. */
+/* The table by name; NULL if the schema has none. */
 const struct schema_table *measure_table(const struct measure *m, const char *keyspace, const char *name);
-/* The workload that the inputs give for the table; NULL: none. */
+/* The workload that the inputs give for the table; NULL if there is none. */
 const struct workload_table *measure_input(const struct measure *m, const struct schema_table *t);
 /* "customer = 7 AND region = '7'": the key of the partition with that rank. */
 int measure_key(const struct measured *s, uint64_t rank, struct buf *out, struct err *e) MUST_CHECK;

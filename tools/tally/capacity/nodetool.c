@@ -35,7 +35,7 @@ static int bad(const struct lines *l, const char *why) {
     return err_set(l->e, ERR_CONFIG, "%s:%u: %s: '%s'", l->path, l->number, why, l->line);
 }
 
-/* The value behind "label:" (blanks before the colon, too); NULL: it is another line. */
+/* The value behind "label:" (blanks before the colon, too); NULL if it is another line. */
 static const char *text_behind(const char *line, const char *label) {
     size_t n = strlen(label);
     if (strncmp(line, label, n)) return NULL;
@@ -113,7 +113,8 @@ static int end_table(const struct lines *l, const struct nodetool_table *t, unsi
     return 0;
 }
 
-/* The table, added if it is new, with the figures of the current capture. NULL: no memory. */
+/* The table, added if it is new, with the figures of the current capture. Returns NULL if memory is
+ * exhausted. */
 static struct nodetool_table *open_table(struct nodetool *n, const char *keyspace, const char *name, uint32_t line) {
     struct nodetool_table *t = find_table(n, keyspace, name);
     if (!t) {
@@ -395,7 +396,7 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
         return workload_note(x->w, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace,
                              n->name);
     struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
-    uint32_t replicas = x->replicas; /* 0: the keyspace does not say */
+    uint32_t replicas = x->replicas; /* 0 if the keyspace does not say */
     for (uint32_t i = 0; !replicas && i < t->keyspace->n_replication; i++)
         replicas = (uint32_t)strtoul(t->keyspace->replication[i].value, NULL, 10);
     const struct cluster_figures sum = sum_of(x->n, n);

@@ -17,7 +17,7 @@ enum { NODES_MAX = 1000 };
 struct nodetool_figures {
     double reads, writes, partitions, live_bytes;
     double compression;    /* compressed size by the size before; 0 or less: not compressed */
-    double partition_mean; /* bytes; 0: not known */
+    double partition_mean; /* bytes; 0 if not known */
 };
 
 struct nodetool_table {
@@ -34,19 +34,19 @@ struct nodetool {
     const char *path;            /* of tablestats */
     struct nodetool_table *tables, *newest;
     uint32_t captures;           /* of tablestats */
-    uint32_t nodes;              /* of status: those that are up, of the first data centre; 0: not given */
+    uint32_t nodes;              /* of status: those that are up, of the first data centre; 0 if not given */
     uint32_t uptimes;
     double uptime_s[NODES_MAX];  /* of info, by node, in the order of the captures */
 };
 
-/* Each reads what one of the commands prints. -1: ERR_CONFIG with file, line and what is not as
- * nodetool prints it. Histograms come after tablestats. */
+/* Each reads what one of the commands prints. Returns -1 with ERR_CONFIG with file, line and what
+ * is not as nodetool prints it. Histograms come after tablestats. */
 typedef int (*nodetool_read_fn)(struct nodetool *n, const char *path, struct slice text, struct err *e);
 int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 int nodetool_tablehistograms(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 int nodetool_info(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 int nodetool_status(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 /* Partitions, rows and rates of the schema's tables into the workload. replicas 0: as the keyspaces
- * say. -1: ERR_CONFIG. */
+ * say. Returns -1 with ERR_CONFIG. */
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
                    uint16_t consistency, struct err *e) MUST_CHECK;

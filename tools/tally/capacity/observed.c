@@ -50,8 +50,8 @@ static int add_partition(struct workload *w, const struct measure *m, const stru
     return 0;
 }
 
-/* Adds a statement of the table with its executions a second. line: its number in the file. NULL: no
- * memory. */
+/* Adds a statement of the table with its executions a second. line: its number in the file. Returns
+ * NULL if memory is exhausted. */
 static struct workload_observed *add_statement(struct workload *w, const char *text, const char *file, uint32_t line,
                                              const struct schema_table *t, double rate) {
     struct workload_statement *s = workload_add(w);
@@ -165,7 +165,7 @@ struct capturing {
     struct workload *w;
     const struct measure *m;
     struct world *world;
-    const struct schema_table **tables; /* by name of a statement; NULL: not in the schema */
+    const struct schema_table **tables; /* by name of a statement; NULL if not in the schema */
     struct arena arena;                 /* of a request */
     struct visit *visits;
     size_t n_visits, cap;
@@ -206,7 +206,8 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
                    "%s: it has no CREATE statements, because it begins after them: give --schema, or --server", path);
 }
 
-/* The table of the request's statement; of a batch's first statement. NULL: none of the schema. */
+/* The table of the request's statement; of a batch's first statement. Returns NULL if it is none
+ * of the schema. */
 static const struct schema_table *captured_table(struct capturing *x, const struct trace_request *r,
                                                  const struct cql_request *q) {
     const struct slice id = q->prepared_id.p ? q->prepared_id

@@ -7,8 +7,8 @@
 
 /* Statements, storage and partitions of the server's last minute. */
 int observed_server(struct client *c, struct workload *w, const struct measure *m, struct err *e) MUST_CHECK;
-/* Adds every request of a capture that was not refused and is on a table of m's schema. -1: e; also
- * when the capture's values are hashed, or it is damaged. */
+/* Adds every request of a capture that was not refused and is on a table of m's schema. Returns -1
+ * with e set; also when the capture's values are hashed, or it is damaged. */
 int observed_capture(const char *path, struct workload *w, const struct measure *m, struct err *e) MUST_CHECK;
 /* Writes the successful definitions of a capture as CQL; complete only if the capture began before
  * them. */

@@ -15,7 +15,7 @@ struct reading {
     struct err *e;
 };
 
-/* NULL: no memory, or too many rows. */
+/* Returns NULL if memory is exhausted, or there are too many rows. */
 static struct sample_row *add_row(struct reading *r, uint32_t line) {
     struct sample *s = r->out;
     if (s->n == SAMPLE_ROWS) {
@@ -65,8 +65,8 @@ struct csv {
     uint32_t line;
 };
 
-/* Reads one field into out. 1: another field follows in the row; 0: the row has ended; -1: e.
- * *quoted: the field was quoted, so an empty one is an empty value. */
+/* Reads one field into out. Returns 1 if another field follows in the row, or 0 if the row has
+ * ended, or -1 with e set. *quoted: the field was quoted, so an empty one is an empty value. */
 static int next_field(const struct reading *r, struct csv *c, struct buf *out, bool *quoted) {
     uint32_t from = c->line;
     bool open = rd_left(&c->rd) && *c->rd.p == '"';

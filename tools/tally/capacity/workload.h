@@ -40,16 +40,16 @@ struct workload_table {
     const char *keyspace, *name;
     const char *file;
     uint32_t line;
-    uint64_t partitions, rows_per_partition; /* 0: not known */
+    uint64_t partitions, rows_per_partition; /* 0 if not known */
     struct workload_value *values;
-    const struct sample *sample; /* NULL: none was given */
+    const struct sample *sample; /* NULL if none was given */
     /* observed by a server or in a capture: */
     double stored_bytes, stored_rows;     /* by the server's size model; valid if has_stored */
     bool has_stored;
-    /* of one replica, not compressed, as nodetool counts, and the metadata of its rows; 0: unknown */
+    /* of one replica, not compressed, as nodetool counts, and the metadata of its rows; 0 if unknown */
     double cassandra_bytes;
-    double sample_bytes;    /* of a row of the sample, encoded, on average; 0: no sample */
-    double *second_reads, *second_writes; /* units of each second; NULL: unknown */
+    double sample_bytes;    /* of a row of the sample, encoded, on average; 0 for no sample */
+    double *second_reads, *second_writes; /* units of each second; NULL if unknown */
     uint32_t seconds, begins;             /* length of these arrays; second of the day of their first element */
     struct workload_partition *parts; /* the busiest */
     uint32_t n_parts, n_over, n_keys;
@@ -72,7 +72,7 @@ struct workload_observed {
 /* The load of a partition in its busiest second, observed or expected. */
 struct workload_partition {
     uint64_t rank;
-    const char *key; /* NULL: derived from the rank */
+    const char *key; /* NULL means derived from the rank */
     double read_units, write_units, entities; /* a second */
     bool over_reads, over_writes, over_entities;
 };
@@ -86,10 +86,10 @@ struct workload_statement {
     bool has_rate;
     bool new_rows, has_new_rows; /* new_rows: an INSERT writes new rows */
     bool inferred;               /* from nodetool's counts: missing inputs are no error */
-    const struct workload_observed *observed; /* NULL: the statement is measured */
-    const char *unknown;         /* why the rate is unknown; NULL: it is known */
+    const struct workload_observed *observed; /* NULL if the statement is measured */
+    const char *unknown;         /* why the rate is unknown; NULL if it is known */
     uint16_t consistency;        /* enum cql_consistency */
-    uint64_t page_size;          /* 0: 5000 */
+    uint64_t page_size;          /* 0 means 5000 */
     struct keys keys;            /* keys.n is set once the table is known */
     bool has_keys;
     struct workload_value *values;
@@ -111,16 +111,16 @@ struct workload {
 
 void workload_init(struct workload *w);
 void workload_fini(struct workload *w);
-/* Reads the text of a workload file; path is its name in errors. -1: ERR_CONFIG with file and
- * line. */
+/* Reads the text of a workload file; path is its name in errors. Returns -1 with ERR_CONFIG with
+ * file and line. */
 int workload_read(struct workload *w, const char *path, struct slice text, struct err *e) MUST_CHECK;
 
-/* Adds a note. -1: no memory. */
+/* Adds a note. Returns -1 if memory is exhausted. */
 int workload_note(struct workload *w, struct err *e, const char *format, ...) PRINTF_LIKE(3, 4);
-/* Finds a table or adds it; NULL: no memory. */
+/* Finds a table or adds it; NULL if memory is exhausted. */
 struct workload_table *workload_table(struct workload *w, const char *keyspace, const char *name) MUST_CHECK;
 struct workload_statement *workload_add(struct workload *w) MUST_CHECK;
 const struct literal_spec *workload_value_find(const struct workload_value *v, const char *column);
 
-/* Reads a whole file into the arena; "-" is standard input. -1: ERR_CONFIG. */
+/* Reads a whole file into the arena; "-" is standard input. Returns -1 with ERR_CONFIG. */
 int file_read(struct arena *a, const char *path, struct slice *out, struct err *e) MUST_CHECK;

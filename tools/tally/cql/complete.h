@@ -29,5 +29,5 @@ struct completions {
  * the arena. */
 void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
               struct completions *out);
-/* The length of the longest common prefix of all completions; 0: there are no completions. */
+/* The length of the longest common prefix of all completions; 0 if there are no completions. */
 size_t completions_common(const struct completions *c);

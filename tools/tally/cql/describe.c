@@ -75,7 +75,8 @@ static char *name_of(struct description *d, struct slice word) {
     return name;
 }
 
-/* Appends the statements of a part of the schema. 1: done; 0: there are none; -1: e. */
+/* Appends the statements of a part of the schema. Returns 1 on success, or 0 if there are none, or
+ * -1 with e set. */
 static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out,
                     struct err *e) {
     const struct server_schema_part part = {.keyspace = keyspace, .type = type, .table = table};

@@ -19,12 +19,13 @@ void interrupt_end(void);
 /* Has Ctrl-C been pressed since interrupt_begin, or in the last interrupt_read? */
 bool interrupt_seen(void);
 /* Sets the socket of the current request. Ctrl-C shuts that socket down, which ends the wait for
- * the answer. -1: no request is running. */
+ * the answer. -1 if no request is running. */
 void interrupt_guard(int fd);
-/* Waits for a byte of standard input, 0 to 255. -1: end of input, or Ctrl-C (interrupt_seen). */
+/* Waits for a byte of standard input, 0 to 255. Returns -1 at the end of input, or Ctrl-C
+ * (interrupt_seen). */
 int interrupt_read(void);
 /* Sleeps for ms milliseconds, or until Ctrl-C. */
 void interrupt_sleep_ms(unsigned ms);
-/* Asks for a password at the terminal with echo off. -1: standard input is no terminal or has ended,
- * or Ctrl-C was pressed. */
+/* Asks for a password at the terminal with echo off. Returns -1 if standard input is no terminal or
+ * has ended, or Ctrl-C was pressed. */
 int interrupt_ask_password(char *to, size_t cap, struct err *e) MUST_CHECK;

@@ -77,7 +77,7 @@ static void put_line(struct shell *s, const char *text) {
     buf_fini(&out);
 }
 
-/* Shows every page of the answer. -1: a page failed, and the error was printed. */
+/* Shows every page of the answer. Returns -1 if a page failed; the error was printed. */
 static int put_rows(struct shell *s, struct statement *st, struct wire_params *p, struct client_answer *a) {
     struct buf state;
     struct err e = {0};

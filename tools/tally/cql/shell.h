@@ -28,8 +28,8 @@ struct shell {
     bool paging, expand, tracing, charge, wait;
     bool terminal;      /* print ---MORE--- between pages */
     FILE *out;          /* stdout, or the file of CAPTURE */
-    char *next_source;  /* the file that the command SOURCE names, to be run next; malloc'ed; NULL: none */
-    const char *source; /* name of the file in errors; NULL: none */
+    char *next_source;  /* the file that the command SOURCE names, to be run next; malloc'ed; NULL if none */
+    const char *source; /* name of the file in errors; NULL if none */
     uint32_t line;      /* line in that file */
     uint32_t depth;     /* nesting of SOURCE */
     bool failed;        /* a statement or a command has failed */
@@ -48,8 +48,8 @@ void shell_disconnect(struct shell *s);
 static inline bool shell_is_refused(const struct client_answer *a) {
     return a->response.version && a->response.opcode == NP_ERROR;
 }
-/* Sends a request, and reconnects first if needed. -1: *answer has the server's ERROR; or there was
- * no answer, e says why, and the connection is closed. */
+/* Sends a request, and reconnects first if needed. Returns -1 with *answer as the server's ERROR; or
+ * there was no answer, e says why, and the connection is closed. */
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) MUST_CHECK;
 /* Reads one page of at most 5000 rows of a system table, at ONE, or LOCAL_QUORUM on Keyspaces. */

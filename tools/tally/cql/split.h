@@ -21,12 +21,12 @@ struct split_item {
  * comments. */
 struct split_item split_next(struct slice text, bool at_end);
 
-/* The row of shell_command.def for a word in any case; -1: there is none. */
+/* The row of shell_command.def for a word in any case; -1 if there is none. */
 int split_command(struct slice word);
 
 enum { SPLIT_WORDS = 8 };
-/* Splits a command into words without quotes, in the arena. Returns how many; -1: an open quote,
- * more than SPLIT_WORDS words, or no memory. */
+/* Splits a command into words without quotes, in the arena. Returns how many, or -1 if there is
+ * an open quote or more than SPLIT_WORDS words, or memory is exhausted. */
 int split_words(struct slice command, struct arena *a, struct slice words[SPLIT_WORDS]) MUST_CHECK;
 
 struct shell_command {

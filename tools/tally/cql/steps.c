@@ -41,7 +41,8 @@ static void put_row(struct grid *g, const char *activity, int64_t us, struct sli
     grid_cell(g);
 }
 
-/* 1: the session is complete; 0: not yet; -1: the query failed, and the error was printed. */
+/* Returns 1 if the session is complete, 0 if not yet, or -1 if the query failed, and the error
+ * was printed. */
 static int read_session(struct shell *s, struct trace_session *t, struct arena *keep) {
     struct client_answer a = {0};
     struct err e = {0};

@@ -34,11 +34,12 @@ struct dist_moment {
     int64_t wall_ms;
 };
 
-/* -1: ERR_CONFIG. */
+/* Returns -1 with ERR_CONFIG. */
 int dist_parse(struct slice text, struct dist *out, struct err *e) MUST_CHECK;
 void dist_fini(struct dist *d);
 /* Draws a number; for text and bytes, the length. */
 int64_t dist_sample(const struct dist *d, struct chance *r, const struct dist_moment *m);
-/* Appends a [value] of the type. -1: ERR_CONFIG, the distribution has no values of the type. */
+/* Appends a [value] of the type. Returns -1 with ERR_CONFIG, the distribution has no values of the
+ * type. */
 int dist_put(const struct dist *d, const struct cql_type *type, struct chance *r, const struct dist_moment *m,
              struct buf *out, struct err *e) MUST_CHECK;

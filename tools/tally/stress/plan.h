@@ -24,7 +24,7 @@ enum { PLAN_STATEMENTS = 32, PLAN_VALUES = 64, PLAN_SCHEMA = 64 };
 struct plan_statement {
     const char *cql;
     uint64_t weight, page_size;
-    uint64_t rows; /* of load: how often it runs; 0: never */
+    uint64_t rows; /* of load: how often it runs; 0 means never */
     uint32_t line;
     uint16_t consistency;
     uint32_t n_values;
@@ -40,19 +40,19 @@ struct plan {
     uint32_t n_statements;
     uint64_t total_weight;
     struct plan_statement statements[PLAN_STATEMENTS];
-    double rate; /* 0: a closed loop */
+    double rate; /* 0 if a closed loop */
     double burst_every, burst_for, burst_times; /* every 0: none */
     struct arena arena;
 };
 
-/* path: name in errors, with the line. -1: ERR_CONFIG. */
+/* path: name in errors, with the line. Returns -1 with ERR_CONFIG. */
 int plan_parse(struct plan *p, const char *path, struct slice text, struct err *e) MUST_CHECK;
 /* Reads a plan from a file. */
 int plan_open(struct plan *p, const char *path, struct err *e) MUST_CHECK;
 void plan_fini(struct plan *p);
 /* The rate at a moment of the run, in seconds from its beginning. */
 double plan_rate_at(const struct plan *p, double at);
-/* The text of a built-in profile; NULL: no such profile. */
+/* The text of a built-in profile; NULL for no such profile. */
 const char *plan_profile(const char *name);
 /* Appends the names of the built-in profiles, each with a description. */
 void plan_profile_names(struct buf *out);

@@ -13,8 +13,8 @@ enum { SCHEMA_PATIENCE_S = 60, TRIES = 5 };
 
 /* ---- retries ---- */
 
-/* Numbers with commas between them. Returns how many; 0: the text is another, or has too few or too
- * many. */
+/* Numbers with commas between them. Returns how many, or 0 if the text is another, or has too few
+ * or too many. */
 static int numbers(const char *text, int64_t *out, int least, int most) {
     for (int n = 0; n < most; text++) {
         char *end;

@@ -25,7 +25,7 @@ struct score_statement {
 
 /* The sums of a partition, and the peaks of its busiest seconds. */
 struct score_partition {
-    uint64_t hash; /* 0: free */
+    uint64_t hash; /* 0 if free */
     char label[SCORE_LABEL];
     struct score_sums sums;
     uint32_t second;
@@ -60,7 +60,7 @@ struct score_event {
     uint64_t latency_ns, rows;
     double charge;    /* below 0: not reported */
     double entities;  /* of 1 KiB, scanned or written; below 0: not reported */
-    uint64_t partition; /* hash; 0: unknown */
+    uint64_t partition; /* hash; 0 if unknown */
 };
 /* Adds an answer. Returns the partition's entry when it is new, for the caller to set its label;
  * else NULL. */
