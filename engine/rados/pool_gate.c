@@ -15,7 +15,7 @@ enum { CHAINS = 256 };
 struct entry {
     struct entry *next;
     uint32_t in_flight, waiting;
-    bool timed_out;
+    bool timed_out, retries; /* retries: the operation in flight is the one that is sent after a timeout */
     char name[];
 };
 
@@ -23,6 +23,7 @@ struct pool_gate {
     pthread_mutex_t lock; /* of all fields */
     pthread_cond_t left;  /* an operation has ended */
     struct entry *chains[CHAINS];
+    uint32_t n_retries; /* in flight */
 };
 
 struct pool_gate *pool_gate_new(void) {
@@ -80,8 +81,13 @@ int pool_enter(struct pool_gate *g, const char *object) {
         clock_cond_wait(&g->left, &g->lock, left_us);
         x->waiting--;
     }
-    if (rc == 0) x->in_flight++;
-    assert(!x || x->in_flight <= POOL_IN_FLIGHT); /* Q25 */
+    if (rc == 0 && x->timed_out && g->n_retries == POOL_RETRIES) rc = -EBUSY;
+    if (rc == 0) {
+        x->retries = x->timed_out;
+        g->n_retries += x->retries;
+        x->in_flight++;
+    }
+    assert(g->n_retries <= POOL_RETRIES && (!x || x->in_flight <= POOL_IN_FLIGHT)); /* Q25 */
     if (rc == -EBUSY) free_if_idle(find(g, object));
     pthread_mutex_unlock(&g->lock);
     return rc;
@@ -91,6 +97,8 @@ void pool_leave(struct pool_gate *g, const char *object, int rc) {
     pthread_mutex_lock(&g->lock);
     struct entry **at = find(g, object), *x = *at;
     x->in_flight--;
+    g->n_retries -= x->retries;
+    x->retries = false;
     x->timed_out = rc == -ETIMEDOUT;
     if (x->waiting) pthread_cond_broadcast(&g->left);
     free_if_idle(at);

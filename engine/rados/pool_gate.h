@@ -2,13 +2,14 @@
  *
  * Q25. At most POOL_IN_FLIGHT operations of a store are in flight on one object. A further operation waits for up to
  *      POOL_WAIT_US and is then refused. After an operation on an object has timed out, the store sends one operation
- *      at a time to the object and refuses the others at once, until the object answers.
+ *      at a time to the object and refuses the others at once, until the object answers. At most POOL_RETRIES such
+ *      operations are in flight on all objects together.
  */
 #pragma once
 
 #include "base/compiler.h"
 
-enum { POOL_IN_FLIGHT = 16, POOL_WAIT_US = 1000000 };
+enum { POOL_IN_FLIGHT = 16, POOL_RETRIES = 16, POOL_WAIT_US = 1000000 };
 
 struct pool_gate;
 

@@ -317,6 +317,32 @@ static void test_an_object_that_has_timed_out_is_tried_by_one_thread(void **stat
     assert_int_equal(read_row(w->eng, TABLE, "k", &w->e), 1);
 }
 
+/* Many objects have timed out: the threads that try them again are few, and another object is served. */
+static void test_objects_that_have_timed_out_are_tried_by_few_threads(void **state) {
+    enum { OBJECTS = 3 * POOL_RETRIES };
+    char names[OBJECTS][SHARD_NAME];
+    struct pool_gate *g = pool_gate_new();
+    (void)state;
+    assert_non_null(g);
+    for (int i = 0; i < OBJECTS; i++) {
+        snprintf(names[i], sizeof(names[i]), "hung.%d", i);
+        assert_int_equal(pool_enter(g, names[i]), 0);
+        pool_leave(g, names[i], -ETIMEDOUT);
+    }
+    for (int i = 0; i < OBJECTS; i++) assert_int_equal(pool_enter(g, names[i]), i < POOL_RETRIES ? 0 : -EBUSY);
+    for (int i = 0; i < POOL_IN_FLIGHT; i++) assert_int_equal(pool_enter(g, "innocent"), 0);
+    for (int i = 0; i < POOL_IN_FLIGHT; i++) pool_leave(g, "innocent", 0);
+    pool_leave(g, names[0], -ETIMEDOUT); /* its place goes to another object */
+    assert_int_equal(pool_enter(g, names[POOL_RETRIES]), 0);
+    assert_int_equal(pool_enter(g, names[0]), -EBUSY);
+    for (int i = 1; i <= POOL_RETRIES; i++) pool_leave(g, names[i], 0);
+    for (int i = 1; i <= POOL_RETRIES; i++) { /* they answer again */
+        for (int k = 0; k < 2; k++) assert_int_equal(pool_enter(g, names[i]), 0);
+        for (int k = 0; k < 2; k++) pool_leave(g, names[i], 0);
+    }
+    pool_gate_free(g);
+}
+
 /* ---- the work in the background ---- */
 
 enum { SPLIT_KEYS = 20, MAX_KEYS = 100 };
@@ -416,6 +442,7 @@ int main(void) {
         TEST(test_readers_of_an_object_that_hangs_leave_threads_to_others),
         TEST(test_writers_to_an_object_that_hangs_leave_threads_to_others),
         TEST(test_an_object_that_has_timed_out_is_tried_by_one_thread),
+        TEST(test_objects_that_have_timed_out_are_tried_by_few_threads),
         TEST(test_work_on_a_shard_that_hangs_takes_one_thread),
         TEST(test_a_full_shard_is_overloaded_until_it_is_split),
         TEST(test_a_write_that_has_waited_too_long_is_not_sent),
