@@ -244,7 +244,7 @@ def test_a_sparse_file_of_a_backup_holds_nothing_up(new_server, tmp_path):
     s.stop()
 
 
-def test_a_backup_within_the_data_folder_is_refused(new_server, tmp_path):
+def test_a_backup_or_a_restore_within_the_data_folder_is_refused(new_server, tmp_path):
     s = start(new_server)
     data = s.folder / "data"
     (tmp_path / "link").symlink_to(data, target_is_directory=True)
@@ -252,8 +252,11 @@ def test_a_backup_within_the_data_folder_is_refused(new_server, tmp_path):
     for target in (data, data / "states", data / "made", data / "made" / "new", tmp_path / "link" / "states/", tmp_path / "link" / ".." / "data" / "x"):
         refused = tally("backup", "--data-dir", data, "--to", target, code=1).stderr
         assert f"is within the data folder {data.resolve()}" in refused
-    (data / "made").rmdir()
     tally("backup", "--data-dir", data, "--to", tmp_path / "data-backups")
+    for target in (data / "states", data / "made" / "new", tmp_path / "link" / "states"):
+        refused = tally("restore", "--from", tmp_path / "data-backups", "--data-dir", target, code=1).stderr
+        assert f"is within the data folder {data.resolve()}" in refused
+    (data / "made").rmdir()
     s.stop()
     s.start()
 

@@ -38,26 +38,29 @@ static int look_at_folder(const char *folder, struct err *e) {
     return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
 }
 
-/* Refuses a folder within the data folder, links resolved: a start removes from there what it does not
+/* Refuses a folder within a data folder, links resolved: a start removes from there what it does not
  * know. A folder that does not exist yet is within if its parent is. */
-static int check_outside(const char *folder, const char *data_dir, struct err *e) {
-    char path[PATH_MAX], resolved[PATH_MAX], data[PATH_MAX];
+static int check_outside(const char *folder, struct err *e) {
+    char path[PATH_MAX], resolved[PATH_MAX], stamp[PATH_MAX];
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/') n--;
     if (snprintf(path, sizeof(path), "%.*s", (int)n, folder) >= (int)sizeof(path))
         return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
     char *slash = strrchr(path, '/');
     bool found = realpath(path, resolved) != NULL;
-    if (!found && errno == ENOENT && slash) {
-        slash[slash == path] = 0;
-        found = realpath(path, resolved) != NULL;
+    if (!found && errno == ENOENT) {
+        if (slash) slash[slash == path] = 0;
+        found = realpath(slash ? path : ".", resolved) != NULL;
     }
     if (!found) return kv_cannot("use", path, e);
-    if (!realpath(data_dir, data)) return kv_cannot("use", data_dir, e);
-    n = strlen(data);
-    bool within = !strncmp(resolved, data, n) && (!resolved[n] || resolved[n] == '/' || data[n - 1] == '/');
-    return within ? err_set(e, ERR_CONFIG, "%s is within the data folder %s; choose a folder outside it", folder, data)
-                  : 0;
+    for (;; slash[slash == resolved] = 0) {
+        if (kv_path(stamp, resolved, "tally.stamp", e)) return -1;
+        if (!access(stamp, F_OK))
+            return err_set(e, ERR_CONFIG, "%s is within the data folder %s; choose a folder outside it", folder,
+                           resolved);
+        slash = strrchr(resolved, '/');
+        if (!resolved[1]) return 0;
+    }
 }
 
 static int need_backups(const char *folder, struct err *e) {
@@ -129,7 +132,7 @@ int kv_backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backu
     if (kv->memory)
         return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
     char path[PATH_MAX];
-    if (check_outside(folder, kv->o.data_dir, e)) return -1;
+    if (check_outside(folder, e)) return -1;
     int got = look_at_folder(folder, e);
     if (got < 0 || kv_make_folder(folder, e) || kv_path(path, folder, marker, e)) return -1;
     if (!got && kv_write_synced(path, slice_str(title), e)) return -1;
@@ -252,7 +255,7 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
 
 int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) {
     char rows[PATH_MAX], *text = NULL;
-    if (need_backups(folder, e) || kv_path(rows, data_dir, "rows", e)) return -1;
+    if (need_backups(folder, e) || check_outside(data_dir, e) || kv_path(rows, data_dir, "rows", e)) return -1;
     if (kv_make_folder(data_dir, e)) return -1;
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
