@@ -204,3 +204,28 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
     out->one_read = cost->reads && !cost->reads->next && !cost->writes;
     out->total = out->read_units + out->write_units + out->static_write_units;
 }
+
+static const struct rule rules[] = {
+#define RULE(id, name_, title_, text_, source_, confidence_) \
+    [RULE_##id] = {.name = name_, .title = title_, .text = text_, .source = source_, .confidence = confidence_},
+#include "metering/rule.def"
+#undef RULE
+};
+
+const struct rule *rule_of(enum rule_id id) { return &rules[id]; }
+
+const char *query_class_name(enum query_class class) {
+    static const char *const names[] = {[QUERY_POINT] = "point",
+                                        [QUERY_ROW_RANGE] = "row_range",
+                                        [QUERY_PARTITION_RANGE] = "partition_range",
+                                        [QUERY_TABLE_SCAN] = "table_scan"};
+    return names[class];
+}
+
+const char *size_model_name(enum size_model model) { return model == SIZE_CURRENT ? "current" : "documented-2022"; }
+const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? "row" : "written"; }
+
+void charge_put_units(struct buf *out, double units) {
+    unsigned long long halves = (unsigned long long)(units * 2);
+    buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
+}

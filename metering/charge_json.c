@@ -1,4 +1,4 @@
-/* The charge as the payload key capacity shows it, and the names it uses. */
+/* The charge as the payload key capacity shows it. */
 #include "metering/charge.h"
 
 #include <stdio.h>
@@ -6,33 +6,8 @@
 #include "metering/explanation.h"
 #include "metering/guidance.h"
 
-static const struct rule rules[] = {
-#define RULE(id, name_, title_, text_, source_, confidence_) \
-    [RULE_##id] = {.name = name_, .title = title_, .text = text_, .source = source_, .confidence = confidence_},
-#include "metering/rule.def"
-#undef RULE
-};
-
-const struct rule *rule_of(enum rule_id id) { return &rules[id]; }
-
-const char *query_class_name(enum query_class class) {
-    static const char *const names[] = {[QUERY_POINT] = "point",
-                                        [QUERY_ROW_RANGE] = "row_range",
-                                        [QUERY_PARTITION_RANGE] = "partition_range",
-                                        [QUERY_TABLE_SCAN] = "table_scan"};
-    return names[class];
-}
-
-const char *size_model_name(enum size_model model) { return model == SIZE_CURRENT ? "current" : "documented-2022"; }
-const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? "row" : "written"; }
-
 static void put_count(struct buf *out, const char *key, uint64_t n) {
     buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n);
-}
-
-void charge_put_units(struct buf *out, double units) {
-    unsigned long long halves = (unsigned long long)(units * 2);
-    buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
 }
 
 static void put_units(struct buf *out, const char *key, double units) {
@@ -95,7 +70,7 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
     bool first = true;
     for (unsigned id = 0; id < RULES; id++) {
         if (!(charge->rules >> id & 1)) continue;
-        buf_printf(out, "%s\"%s\"", first ? "" : ",", rules[id].name);
+        buf_printf(out, "%s\"%s\"", first ? "" : ",", rule_of(id)->name);
         first = false;
     }
     buf_put_str(out, "]}");
