@@ -75,7 +75,10 @@ void buf_json_str(struct buf *b, struct slice s) {
         else if (c == '\n') buf_put_str(b, "\\n");
         else if (c == '\r') buf_put_str(b, "\\r");
         else if (c == '\t') buf_put_str(b, "\\t");
-        else if (c < 0x20) buf_printf(b, "\\u%04x", c);
+        else if (c == 0xC0 && i + 1 < s.n && s.p[i + 1] == 0x80) { /* a NUL in an error's text (err.h) */
+            buf_put_str(b, "\\u0000");
+            i++;
+        } else if (c < 0x20) buf_printf(b, "\\u%04x", c);
         else buf_u8(b, c);
     }
     buf_u8(b, '"');

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -37,7 +38,9 @@ struct err {
     enum err_code code;
     const char *rule; /* the rule that the request broke, a name of keyspaces/refusal.def; NULL if none of them */
     struct err_detail detail;
-    char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */
+    /* UTF-8, NUL-terminated, cut with "..." when too long. A NUL of a value is the two bytes C0 80,
+     * which valid UTF-8 never contains; np_put_string and buf_json_str decode them. */
+    char text[ERR_TEXT_MAX];
 };
 
 static inline void err_clear(struct err *e) { e->set = false; }
@@ -45,6 +48,9 @@ static inline void err_clear(struct err *e) { e->set = false; }
 /* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The
  * first error stays. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4) COLD;
+/* vsnprintf for texts with values of requests: %.*s prints all its bytes, a NUL as C0 80, and a text
+ * or a %.*s that is cut ends at a character's end. Conversions: c d u x s f, with l, ll, z. */
+void err_print(char *to, size_t cap, const char *fmt, va_list ap) COLD;
 /* Sets an error whose text was printed into a buffer, as texts with types or terms are. Frees the
  * buffer. */
 struct buf;

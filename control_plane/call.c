@@ -10,7 +10,7 @@ int call_fail(struct call *c, enum api_error error, const char *fmt, ...) {
     char text[ERR_TEXT_MAX];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    err_print(text, sizeof(text), fmt, ap);
     va_end(ap);
     c->error = error;
     return err_invalid(c->err, "%s", text);

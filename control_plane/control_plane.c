@@ -252,6 +252,9 @@ static void answer_error(struct call *c, const struct asked *asked, struct http_
     const struct api_error_info *info = error_of(asked->service, c->error);
     out->status = info->status;
     header(out, "x-amzn-ErrorType", info->name);
+    /* XML and CBOR have no escape for the NUL that C0 80 represents (base/err.h). */
+    if (asked->protocol != PROTOCOL_JSON)
+        for (char *nul = c->err->text; (nul = strstr(nul, "\xC0\x80"));) memcpy(nul, "\\0", 2);
     if (asked->protocol == PROTOCOL_QUERY) {
         form_write_error(service->xmlns, info->status < 500, info->code, c->err->text, request_id(c->arena),
                          &out->body);

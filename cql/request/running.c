@@ -27,7 +27,7 @@ int cql_warn(struct cql_run *r, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    err_print(text, sizeof(text), fmt, ap);
     va_end(ap);
     const char **all = ARENA_ARRAY(r->arena, r->answer.n_warnings + 1, const char *);
     char *copy = all ? arena_strdup(r->arena, text) : NULL;

@@ -66,7 +66,7 @@ void cqli_reject_by_table(struct parse *p, struct token t, const bool *can, uint
 static void fail_with(struct parse *p, enum err_code code, const char *fmt, va_list ap) {
     if (p->failed || p->rejected) return;
     char text[ERR_TEXT_MAX];
-    vsnprintf(text, sizeof(text), fmt, ap);
+    err_print(text, sizeof(text), fmt, ap);
     p->failed = true;
     err_set(p->err, code, "%s", text);
 }
@@ -90,7 +90,7 @@ void cqli_note(struct parse *p, const char *fmt, ...) {
     if (p->failed || p->rejected || p->noted) return;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    err_print(text, sizeof(text), fmt, ap);
     va_end(ap);
     p->noted = (const char *)arena_dup(p->arena, slice_str(text)).p;
     if (!p->noted) cqli_nomem(p);
