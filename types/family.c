@@ -96,8 +96,9 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
     if (!cql_literal_fits(t, kind)) {
         struct buf refusal;
         buf_init(&refusal, 4096);
-        buf_printf(&refusal, "Invalid %s constant (%.*s) for \"%s\" of type ", names[kind], CQLT_QUOTE(text),
-                   receiver ? receiver : "");
+        buf_printf(&refusal, "Invalid %s constant (", names[kind]);
+        buf_put(&refusal, text.p, text.n > 512 ? 512 : text.n);
+        buf_printf(&refusal, ") for \"%s\" of type ", receiver ? receiver : "");
         cql_type_print(t, &refusal);
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
