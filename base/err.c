@@ -15,8 +15,22 @@ static size_t whole(const char *p, size_t n) {
     return need > n - at + 1 ? at - 1 : n;
 }
 
+/* Whether all conversions of the format are those that err_print implements. */
+static bool is_simple(const char *fmt) {
+    for (const char *at; (at = strchr(fmt, '%')); fmt++) {
+        fmt = at + strspn(at + 1, "0123456789.*lz") + 1;
+        const char *star = memchr(at, '*', (size_t)(fmt - at));
+        if (!*fmt || !strchr("%cduxsf", *fmt) || (star && strncmp(star - 1, ".*s", 3) != 0)) return false;
+    }
+    return true;
+}
+
 void err_print(char *to, size_t cap, const char *fmt, va_list ap) {
     size_t n = 0; /* bytes written; the text is too long when n reaches cap */
+    if (!is_simple(fmt)) {
+        if (vsnprintf(to, cap, fmt, ap) < 0) *to = 0;
+        return;
+    }
     while (*fmt && n < cap) {
         size_t length = strspn(fmt + (*fmt == '%'), "0123456789.*lz") + 1;
         char spec[16], number[64];

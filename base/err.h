@@ -49,8 +49,9 @@ static inline void err_clear(struct err *e) { e->set = false; }
  * first error stays. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4) COLD;
 /* vsnprintf for texts with values of requests: %.*s prints all its bytes, a NUL as C0 80, and a text
- * or a %.*s that is cut ends at a character's end. Conversions: c d u x s f, with l, ll, z;
- * a number is at most 63 characters. */
+ * or a %.*s that is cut ends at a character's end. A format with conversions other than
+ * c d u x s f, with l, ll and z, is printed as vsnprintf prints it. A number has at most 63
+ * characters. */
 void err_print(char *to, size_t cap, const char *fmt, va_list ap) COLD;
 /* Sets an error whose text was printed into a buffer, as texts with types or terms are. Frees the
  * buffer. */

@@ -16,6 +16,9 @@ static void test_err_text_contains_every_byte_of_a_value(void **state) {
     assert_string_equal(e.text, "'5\xC0\x80z' of t, 7%");
     err_invalid(&outer, "%lld %zu %06x %c %.2s: %s", -5LL, (size_t)6, 0xAu, 'x', "abc", e.text);
     assert_string_equal(outer.text, "-5 6 00000a x ab: '5\xC0\x80z' of t, 7%");
+    outer.set = false;
+    err_invalid(&outer, "%g %-3s| %*d", 0.5, "a", 3, 7);
+    assert_string_equal(outer.text, "0.5 a  |   7");
     struct buf b;
     buf_init(&b, 0);
     buf_json_str(&b, slice_str(e.text));
