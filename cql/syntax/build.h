@@ -72,7 +72,8 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
  * or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT of literals and ?. Names
  * in them are quoted or no words of CQL. p is as cqli_run takes it. Returns NULL if it is another
  * statement, or is wrong, or memory is exhausted; then the caller drops what was built and sets p
- * up anew. P1. The tree that it returns equals the grammar's tree of the text in every slice. */
+ * up again.
+ * P1. The tree that it returns equals the grammar's tree of the text in every slice. */
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
 struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, bool cassandra_words,
