@@ -183,6 +183,12 @@ static void hold(struct page *p, const struct caller *caller, enum job_kind kind
                                      : kind == JOB_QUERY || kind == JOB_EXPLAIN ? QUEUE_STATEMENTS
                                                                                 : QUEUE_REST];
     const char *rows = http_argument(caller->q, "rows"), *consistency = http_argument(caller->q, "consistency");
+    char *end = "";
+    unsigned long most = rows && *rows >= '0' && *rows <= '9' ? strtoul(rows, &end, 10) : 0;
+    if (rows && (!most || *end || most > UINT32_MAX)) {
+        answer_error(a, 400, "rows must be a number above 0");
+        return;
+    }
     struct job *j = calloc(1, sizeof(*j));
     if (!j) {
         answer_error(a, 503, "no memory");
@@ -190,7 +196,7 @@ static void hold(struct page *p, const struct caller *caller, enum job_kind kind
     }
     *j = (struct job){.kind = kind, .client = http_client(caller->q), .body = caller->q->body,
                       .of = http_argument(caller->q, "of"),
-                      .state = http_argument(caller->q, "next"), .rows = rows ? (uint32_t)strtoul(rows, NULL, 10) : 0,
+                      .state = http_argument(caller->q, "next"), .rows = (uint32_t)most,
                       .eventual = consistency && !strcmp(consistency, "LOCAL_ONE")};
     memcpy(j->role, caller->role, sizeof(j->role));
     pthread_mutex_lock(&p->lock);

@@ -424,6 +424,8 @@ def test_a_foreign_page_can_neither_read_nor_drive_it(server):
     assert ask(server, "GET", "/api/history?keyspace=shop&table=nothing")[0] == 404
     assert ask(server, "GET", "/api/rows?of=nothing")[0] == 404
     assert post(server, "/api/query?next=zz", statement)[0] == 400
+    for rows in ("-1", "0", "abc", "1x", "4294967296", ""):
+        assert ask(server, "GET", f"/api/rows?of=limits&rows={rows}")[0] == 400
 
 
 def test_probes_are_answered_beside_statements_that_take_long(server):
