@@ -31,6 +31,7 @@ bool partitioner_is_switching(const struct partitioner *p) { return atomic_load(
 struct switch_record {
     uint8_t bytes[2];
     uint32_t n;
+    bool is_damaged;
 };
 
 static int take(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -40,6 +41,7 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
                  value.p[value.n - 1] < ARRAY_LEN(partitioners);
     if (!sound) {
         log_error("catalog: the record of the partitioner is damaged: %s is reported", partitioners[0]);
+        r->is_damaged = true;
         return 0;
     }
     memcpy(r->bytes, value.p, value.n);
@@ -54,6 +56,7 @@ static int read_record(struct partitioner *p, struct err *e) {
     bool same = slice_eq(slice_of(r.bytes, r.n), slice_of(p->record, p->n_record));
     memcpy(p->record, r.bytes, sizeof r.bytes);
     p->n_record = r.n;
+    p->is_damaged = r.is_damaged;
     atomic_store(&p->now, r.bytes[0]);
     atomic_store(&p->next, r.n ? r.bytes[r.n - 1] : 0);
     return !same;
@@ -65,7 +68,7 @@ static int record_both(struct partitioner *p, uint32_t now, uint32_t next, struc
     const struct slice expected = slice_of(p->record, p->n_record);
     const struct eng_meta_change change = {.key = slice_str(partitioner_key),
                                            .value = slice_of(both, sizeof both),
-                                           .conditional = true,
+                                           .conditional = !p->is_damaged,
                                            .expected = p->n_record ? &expected : NULL};
     int rc = eng_meta_write(p->ddl->objects->eng, 1, &change, e);
     if (rc == ENG_CHANGED) {
@@ -75,6 +78,7 @@ static int record_both(struct partitioner *p, uint32_t now, uint32_t next, struc
     if (rc) return -1;
     memcpy(p->record, both, sizeof both);
     p->n_record = sizeof both;
+    p->is_damaged = false;
     return 0;
 }
 

@@ -11,6 +11,7 @@ struct partitioner {
     atomic_uint now, next; /* the same when no switch is under way */
     uint8_t record[2];     /* as it was read or written last */
     uint32_t n_record;     /* bytes of it; 0 if there is none */
+    bool is_damaged;       /* the stored record is, so the next one replaces it unconditionally */
     int64_t since_us;      /* monotonic */
     char failure[DDL_WORDS_MAX];
 };

@@ -358,6 +358,18 @@ static void test_a_partitioner_that_another_server_has_switched_to_is_used(void 
     world_free(b);
 }
 
+static void test_a_switch_replaces_a_damaged_record_of_the_partitioner(void **state) {
+    (void)state;
+    struct world *w = world_on((struct eng_options){.shared = true}, MODE_KEYSPACES, "none");
+    assert_int_equal(eng_meta_put(w->eng, slice_str("catalog/partitioner"), slice_str("damaged"), &w->err), 0);
+    struct world *other = world_on((struct eng_options){.shared = true, .beside = w->eng}, MODE_KEYSPACES, "none");
+    assert_int_equal(catalog_partitioner(other->catalog), PARTITIONER_MURMUR3);
+    switch_to(other, PARTITIONER_RANDOM);
+    assert_int_equal(catalog_partitioner(other->catalog), PARTITIONER_RANDOM);
+    world_free(other);
+    world_free(w);
+}
+
 /* A server that is not told, like one that was paused, reads them with the schema. */
 static void test_the_partitioner_and_the_rules_are_as_new_as_the_schema(void **state) {
     (void)state;
@@ -388,6 +400,7 @@ int main(void) {
         cmocka_unit_test(test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again),
         cmocka_unit_test(test_a_partitioner_that_another_server_has_switched_to_is_used),
         cmocka_unit_test(test_the_partitioner_and_the_rules_are_as_new_as_the_schema),
+        cmocka_unit_test(test_a_switch_replaces_a_damaged_record_of_the_partitioner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
