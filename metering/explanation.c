@@ -50,7 +50,7 @@ void explanation_json(const struct explanation *x, struct buf *out) {
         first = false;
     }
     buf_put_str(out, "]");
-    if (!x->is_read) return;
+    if (!x->is_read || x->cost->is_system) return;
     buf_printf(out, ",\"guidance\":{\"class\":\"%s\",\"rating\":\"%s\",\"granularity\":\"%s\",\"granularities\":[",
                guidance_class_name(x->cost->guidance_class), guidance_class_rating(x->cost->guidance_class),
                guidance_granularity_info(explanation_granularity(x))->name);
@@ -68,6 +68,7 @@ enum guidance_granularity explanation_granularity(const struct explanation *x) {
 
 void explanation_advice(const struct explanation *x, struct buf *out) {
     const char *table = x->cost->table ? x->cost->table : "the table";
+    if (x->cost->is_system) return; /* costs nothing */
     if (x->is_read && x->cost->query_class == QUERY_TABLE_SCAN)
         buf_printf(out,
                    "Every partition of %s is read, and paid for: give the whole partition key with = or IN, or keep a "

@@ -65,6 +65,13 @@ def test_reads_have_their_class_and_units(schema, tmp_path, where, level, kind, 
     assert bool(answer["advice"]) == (kind == "table_scan")
 
 
+def test_a_read_of_a_system_table_gets_neither_advice_nor_a_class_of_the_guidance(schema):
+    answer = explain(schema, "SELECT * FROM system.local WHERE key = ?")
+    assert answer["units"] == 0 and not answer["advice"] and "guidance" not in answer
+    run = tally("explain", "SELECT * FROM system.local", "--schema", schema)
+    assert run.returncode == 0 and "guidance" not in run.stdout
+
+
 @pytest.mark.parametrize("where, kind, guidance", [
     ("", "table_scan", "table scan"),
     (" WHERE token(pk_col1, pk_col2) > 7", "partition_range", "partition range scan"),

@@ -18,7 +18,7 @@ static void print_answer(const struct pricing_text *text, const struct pricing *
     charge_put_units(&units, a->charge.total);
     printf("%-13s %.*s\n", "statement", SLICE_FMT(text->written));
     if (text->made_up) printf("%-13s %.*s\n", "run as", SLICE_FMT(text->run));
-    if (a->kind == STMT_SELECT) {
+    if (a->kind == STMT_SELECT && !a->cost->is_system) {
         const struct explanation x = {.cost = a->cost};
         enum guidance_granularity applies = explanation_granularity(&x);
         printf("%-13s %s\n%-13s %s: %s\n", "query class", query_class_name(a->cost->query_class), "guidance",

@@ -96,7 +96,7 @@ int trace_send(struct trace *t, struct world *w, const struct trace_request *r, 
 
 bool trace_is_definition(const struct trace *t, const struct trace_request *r) {
     static const char *const words[] = {"CREATE ", "ALTER ", "DROP "};
-    for (size_t i = 0; r->q.opcode == NP_QUERY && i < ARRAY_LEN(words); i++)
+    for (size_t i = 0; (r->q.opcode == NP_QUERY || r->q.opcode == NP_EXECUTE) && i < ARRAY_LEN(words); i++)
         if (!strncasecmp(trace_name(t, r), words[i], strlen(words[i]))) return true;
     return false;
 }

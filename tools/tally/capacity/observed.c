@@ -195,7 +195,8 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
         if (r->q.outcome || !trace_is_definition(&t, r) || trace_decode(r, &a, &q, &ignored)) continue;
         /* A statement without a keyspace uses the session's, so a USE precedes it. */
         if (r->q.keyspace.n) buf_printf(out, "USE \"%.*s\";\n", SLICE_FMT(r->q.keyspace));
-        buf_put_slice(out, q.query);
+        const struct capture_statement *s = q.prepared_id.p ? trace_statement(&t, q.prepared_id) : NULL;
+        buf_put_slice(out, s ? s->text : q.query);
         buf_put_str(out, "\n;\n");
     }
     arena_fini(&a);

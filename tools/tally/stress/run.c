@@ -243,6 +243,7 @@ static int run(struct stress *s, const struct load_driver *d, double seconds, st
     s->begun_ns = s->next_due_ns = load_now();
     if (load_run(s->load, d, seconds, &s->took, &s->unanswered, e)) return -1;
     s->backing_off = load_given_up(s->load);
+    s->score.sums.retries -= s->backing_off; /* they were never sent */
     s->unanswered += s->backing_off;
     return s->failed.set ? err_set(e, s->failed.code, "%s", s->failed.text) : 0;
 }
