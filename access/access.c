@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "access/password.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/ticker.h"
 
 struct access_control {
     struct eng *eng;
@@ -26,10 +26,7 @@ struct access_control {
     struct arena arena;           /* of the changes */
     struct eng_meta_change *changes; /* room for n_changes and one more */
     uint32_t n_changes;
-    pthread_t follower; /* reads what other servers change */
-    bool has_follower, ends;
-    pthread_mutex_t follow_lock; /* of ends */
-    pthread_cond_t follows;
+    struct ticker follower;          /* reads what other servers change */
     bool suspended; /* the store is being replaced: changes of its schema do not concern these roles */
     _Atomic uint64_t generation;
 };
@@ -418,47 +415,24 @@ static int read_roles(struct access_control *a, struct err *e) {
 /* The engine calls this on any thread, with the store locked. */
 static void note_change(void *arg) {
     struct access_control *a = arg;
-    pthread_mutex_lock(&a->follow_lock);
     atomic_store(&a->noticed, true);
-    pthread_cond_signal(&a->follows);
-    pthread_mutex_unlock(&a->follow_lock);
+    ticker_wake(&a->follower);
 }
 
-static void *follow(void *arg) {
+static int64_t follow(void *arg) {
     enum { RETRY_US = 1000000 };
     struct access_control *a = arg;
-    bool failed = false;
-    pthread_mutex_lock(&a->follow_lock);
-    while (!a->ends) {
-        if (failed || !atomic_load(&a->noticed)) clock_cond_wait(&a->follows, &a->follow_lock, RETRY_US);
-        pthread_mutex_unlock(&a->follow_lock);
-        pthread_mutex_lock(&a->change_lock);
-        look_again(a);
-        failed = a->unread;
-        pthread_mutex_unlock(&a->change_lock);
-        pthread_mutex_lock(&a->follow_lock);
-    }
-    pthread_mutex_unlock(&a->follow_lock);
-    return NULL;
+    pthread_mutex_lock(&a->change_lock);
+    look_again(a);
+    pthread_mutex_unlock(&a->change_lock);
+    return RETRY_US;
 }
 
 static int start_following(struct access_control *a, struct err *e) {
     if (eng_one_writer(a->eng)) return 0;
     if (eng_meta_watch(a->eng, note_change, a, e)) return -1;
     atomic_store(&a->noticed, true); /* since they were read */
-    if (pthread_create(&a->follower, NULL, follow, a)) return err_set(e, ERR_SERVER, "cannot start a thread");
-    a->has_follower = true;
-    return 0;
-}
-
-static void stop_following(struct access_control *a) {
-    eng_meta_unwatch(a->eng, a);
-    if (!a->has_follower) return;
-    pthread_mutex_lock(&a->follow_lock);
-    a->ends = true;
-    pthread_cond_signal(&a->follows);
-    pthread_mutex_unlock(&a->follow_lock);
-    pthread_join(a->follower, NULL);
+    return ticker_start(&a->follower, 0, e);
 }
 
 void access_suspend(struct access_control *a) {
@@ -484,8 +458,7 @@ struct access_control *access_open(const struct access_options *o, struct err *e
     a->first_password = o->first_password;
     pthread_mutex_init(&a->change_lock, NULL);
     pthread_mutex_init(&a->current_lock, NULL);
-    pthread_mutex_init(&a->follow_lock, NULL);
-    pthread_cond_init(&a->follows, NULL);
+    ticker_init(&a->follower, follow, a);
     arena_init(&a->arena, 4096, 0);
     if (!(a->provided = role_set_empty()) || read_roles(a, e) || start_following(a, e)) {
         if (!a->provided) err_nomem(e);
@@ -499,13 +472,13 @@ struct access_control *access_open(const struct access_options *o, struct err *e
 
 void access_close(struct access_control *a) {
     catalog_off_change(a->catalog, &a->listener);
-    stop_following(a);
+    eng_meta_unwatch(a->eng, a);
+    ticker_stop(&a->follower);
     role_set_unref(a->current);
     role_set_unref(a->provided);
     pthread_mutex_destroy(&a->change_lock);
     pthread_mutex_destroy(&a->current_lock);
-    pthread_mutex_destroy(&a->follow_lock);
-    pthread_cond_destroy(&a->follows);
+    ticker_fini(&a->follower);
     arena_fini(&a->arena);
     free(a);
 }

@@ -1,9 +1,9 @@
 #include "membership/membership.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/ticker.h"
 
 static const char prefix[] = "membership/", lease_key[] = "membership/lease", of_prefix[] = "membership/of/";
 enum { KEY_SIZE = sizeof(of_prefix) + 2 * MEMBER_ID, ROUND_US = 1000000, TRIES = 3 };
@@ -43,11 +43,8 @@ struct membership {
     atomic_bool holds;       /* the lease named this server when it was read or written last */
     _Atomic int64_t renewed_us; /* machine time when the last write of this server's record began */
     atomic_uint_fast64_t generation;
-    pthread_t thread;
-    bool has_thread;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t wakes;
-    bool ends, hurries; /* hurries: the next round does not wait for its time */
+    struct ticker ticker;
+    pthread_mutex_t lock; /* protects list */
     const struct member_list *list;
 };
 
@@ -365,27 +362,12 @@ void membership_tick(struct membership *m) {
     }
 }
 
-static void *work(void *arg) {
-    struct membership *m = arg;
-    pthread_mutex_lock(&m->lock);
-    while (!m->ends) {
-        if (!m->hurries) clock_cond_wait(&m->wakes, &m->lock, ROUND_US);
-        m->hurries = false;
-        if (m->ends) break;
-        pthread_mutex_unlock(&m->lock);
-        membership_tick(m);
-        pthread_mutex_lock(&m->lock);
-    }
-    pthread_mutex_unlock(&m->lock);
-    return NULL;
+static int64_t work(void *arg) {
+    membership_tick(arg);
+    return ROUND_US;
 }
 
-void membership_hurry(struct membership *m) {
-    pthread_mutex_lock(&m->lock);
-    m->hurries = true;
-    pthread_cond_signal(&m->wakes);
-    pthread_mutex_unlock(&m->lock);
-}
+void membership_hurry(struct membership *m) { ticker_wake(&m->ticker); }
 
 /* Runs on a thread of the engine. */
 static void note_change(void *arg) { membership_hurry(arg); }
@@ -401,7 +383,7 @@ struct membership *membership_open(const struct membership_options *o, struct er
     buf_init(&m->damaged_key, 0);
     buf_init(&m->damaged, 0);
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->wakes, NULL);
+    ticker_init(&m->ticker, work, m);
     atomic_store(&m->renewed_us, INT64_MIN / 2);
     int rc = run_round(m, false, e) ? -1 : 0;
     if (rc == 0 && m->list) return m;
@@ -418,23 +400,15 @@ int membership_join(struct membership *m, const struct membership_hooks *hooks, 
 }
 
 int membership_start(struct membership *m, struct err *e) {
-    m->ends = false;
     if (eng_meta_watch(m->eng, note_change, m, e)) return -1;
-    if (pthread_create(&m->thread, NULL, work, m)) return err_set(e, ERR_SERVER, "cannot start a thread");
-    m->has_thread = true;
-    return 0;
+    return ticker_start(&m->ticker, ROUND_US, e);
 }
 
 void membership_leave(struct membership *m) {
     char key[KEY_SIZE];
     struct err e = {0};
     eng_meta_unwatch(m->eng, m);
-    pthread_mutex_lock(&m->lock);
-    m->ends = true;
-    pthread_cond_signal(&m->wakes);
-    pthread_mutex_unlock(&m->lock);
-    if (m->has_thread) pthread_join(m->thread, NULL);
-    m->has_thread = false;
+    ticker_stop(&m->ticker);
     m->hooks = (struct membership_hooks){0};
     atomic_store(&m->holds, false);
     key_of(m->self.host_id, key);
@@ -453,7 +427,7 @@ void membership_free(struct membership *m) {
     buf_fini(&m->lease);
     buf_fini(&m->damaged_key);
     buf_fini(&m->damaged);
-    pthread_cond_destroy(&m->wakes);
+    ticker_fini(&m->ticker);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }

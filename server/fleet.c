@@ -1,13 +1,13 @@
 #include "server/fleet.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/ticker.h"
 
 #define HEADS "share/head/"
 #define TABLES "share/table/"
@@ -48,10 +48,8 @@ struct fleet {
     struct fleet_limits limits; /* demands is NULL if limits are not shared */
     bool (*exists)(void *arg, uint32_t object);
     void *exists_arg;
-    pthread_t thread;
-    pthread_mutex_t lock; /* protects ends */
-    pthread_cond_t wakes;
-    bool runs, ends, failing;
+    bool failing; /* the last round failed, which was logged */
+    struct ticker ticker;
 };
 
 /* ---- records ---- */
@@ -411,19 +409,13 @@ int fleet_round(struct fleet *f, bool tables, struct err *e) {
     return 0;
 }
 
-static void *run(void *arg) {
+static int64_t run(void *arg) {
     struct fleet *f = arg;
-    for (bool ends = false; !ends;) {
-        struct err e = {0};
-        bool fails = fleet_round(f, false, &e) != 0;
-        if (fails && !f->failing) log_warn("the totals of the servers on this store: %s; retried every second", e.text);
-        f->failing = fails;
-        pthread_mutex_lock(&f->lock);
-        if (!f->ends) clock_cond_wait(&f->wakes, &f->lock, FLEET_ROUND_US);
-        ends = f->ends;
-        pthread_mutex_unlock(&f->lock);
-    }
-    return NULL;
+    struct err e = {0};
+    bool fails = fleet_round(f, false, &e) != 0;
+    if (fails && !f->failing) log_warn("the totals of the servers on this store: %s; retried every second", e.text);
+    f->failing = fails;
+    return FLEET_ROUND_US;
 }
 
 void fleet_abandon(struct fleet *f) {
@@ -436,8 +428,7 @@ void fleet_abandon(struct fleet *f) {
     free(f->others);
     free(f->objects.items);
     buf_fini(&f->demands);
-    pthread_mutex_destroy(&f->lock);
-    pthread_cond_destroy(&f->wakes);
+    ticker_fini(&f->ticker);
     free(f);
 }
 
@@ -447,8 +438,7 @@ struct fleet *fleet_open(const struct fleet_options *o, struct err *e) {
     f->o = *o;
     f->head.demands = slice_of("", 0);
     buf_init(&f->demands, 0);
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->wakes, NULL);
+    ticker_init(&f->ticker, run, f);
     int rc = random_bytes(&f->head.incarnation, sizeof(f->head.incarnation), e) || ledger_id(o->ledger, &f->id, e) ||
              own_head(f, e); /* from here on no other process writes these records */
     if (!rc) {
@@ -466,18 +456,12 @@ void fleet_share_limits(struct fleet *f, const struct fleet_limits *limits) { f-
 int fleet_start(struct fleet *f, bool (*exists)(void *arg, uint32_t object), void *arg, struct err *e) {
     f->exists = exists;
     f->exists_arg = arg;
-    f->runs = pthread_create(&f->thread, NULL, run, f) == 0;
-    return f->runs ? 0 : err_set(e, ERR_SERVER, "cannot start a thread");
+    return ticker_start(&f->ticker, 0, e);
 }
 
 void fleet_stop(struct fleet *f) {
-    if (!f || !f->runs) return;
-    pthread_mutex_lock(&f->lock);
-    f->ends = true;
-    pthread_cond_signal(&f->wakes);
-    pthread_mutex_unlock(&f->lock);
-    pthread_join(f->thread, NULL);
-    f->runs = false;
+    if (!f) return;
+    ticker_stop(&f->ticker);
     f->exists = NULL;
 }
 

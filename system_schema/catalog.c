@@ -20,7 +20,7 @@ static int set_kinds(struct objects *o, uint32_t n, const struct object_kind *co
 }
 
 static int start(struct catalog *c, struct err *e) {
-    return ddl_start(&c->ddl, e) || recovery_start(&c->recovery, e) ? -1 : 0;
+    return ticker_start(&c->objects.worker, 0, e) || ticker_start(&c->recovery.worker, 0, e) ? -1 : 0;
 }
 
 struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
@@ -77,8 +77,8 @@ void catalog_close(struct catalog *c) {
 }
 
 void catalog_suspend(struct catalog *c) {
-    ddl_stop(&c->ddl);
-    recovery_stop(&c->recovery);
+    ticker_stop(&c->objects.worker);
+    ticker_stop(&c->recovery.worker);
 }
 
 int catalog_resume(struct catalog *c, bool changed, struct err *e) {
@@ -95,10 +95,8 @@ int catalog_resume(struct catalog *c, bool changed, struct err *e) {
 }
 
 void catalog_clock_moved(struct catalog *c) {
-    pthread_mutex_lock(&c->objects.lock);
-    pthread_cond_broadcast(&c->objects.moved);
-    pthread_cond_broadcast(&c->recovery.work);
-    pthread_mutex_unlock(&c->objects.lock);
+    ticker_wake(&c->objects.worker);
+    ticker_wake(&c->recovery.worker);
 }
 
 /* ---- what the rooms tell ---- */

@@ -556,7 +556,7 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (x->status == SCHEMA_ACTIVE) table_tell_engine(d->objects, x);
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) entry_notify(o, a->kind, x);
     if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
-    pthread_cond_broadcast(&o->moved);
+    objects_moved(o);
     /* With several servers a drop ends when the rows are freed, so that none writes to them after the answer. */
     bool freed_later = entry_is_gone(x) && !eng_one_writer(o->eng);
     if (o->mode == MODE_CASSANDRA && (entry_is_pending(x) || freed_later)) *unfinished = x->id;

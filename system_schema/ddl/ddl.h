@@ -43,8 +43,6 @@ struct ddl {
     struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
     struct ddl_guest guest;
     uint32_t n_reloads;
-    bool has_worker, closing;
-    pthread_t worker;
 };
 
 /* delay and rule_text, which may be NULL, must outlive it. */
@@ -90,14 +88,13 @@ void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status d
 bool entry_is_due_at_once(const struct entry *x);
 /* The statement under way, for example "CREATE TABLE". */
 void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
-/* Ends the changes that are due and frees some deleted objects. Takes the lock. */
-void ddl_step(struct ddl *d);
+/* Ends the changes that are due and frees some deleted objects. Takes the lock. Returns the number of
+ * microseconds until it is to be called again; TICKER_WHEN_WOKEN if nothing is due or to be freed. */
+int64_t ddl_step(struct ddl *d);
 /* The same without freeing. */
 void ddl_move(struct ddl *d);
 /* Passes a visible table's schema_gc_grace and dropped columns to the engine. */
 void table_tell_engine(struct objects *o, const struct entry *x);
-int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
-void ddl_stop(struct ddl *d);
 void ddl_release_held(struct ddl *d);
 
 /* ---- truncate.c ---- */

@@ -92,6 +92,6 @@ int apply_restore_table(struct apply *a) {
         return -1;
     }
     entry_restore_status(a->objects, x, SCHEMA_RESTORING);
-    pthread_cond_broadcast(&a->ddl->recovery->work);
+    ticker_wake(&a->ddl->recovery->worker);
     return BEGUN;
 }

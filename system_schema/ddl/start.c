@@ -14,19 +14,25 @@
 static void note_change(void *arg) {
     struct objects *o = arg;
     atomic_store(&o->noticed, true);
-    pthread_cond_broadcast(&o->moved);
+    ticker_wake(&o->worker);
 }
+
+static int64_t run_worker(void *d) { return ddl_step(d); }
 
 int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *delay, const char *rule_text,
              struct err *e) {
     *d = (struct ddl){.objects = o, .recovery = r, .guest = {.due_us = INT64_MAX}};
     d->delay = delay ? delay : "none";
     d->rule_text = rule_text ? rule_text : "";
+    ticker_init(&o->worker, run_worker, d);
     if (random_bytes(&d->rules.random, sizeof d->rules.random, e)) return -1;
     return eng_meta_watch(o->eng, note_change, o, e);
 }
 
-void ddl_fini(struct ddl *d) { ddl_rules_fini(&d->rules); }
+void ddl_fini(struct ddl *d) {
+    ddl_rules_fini(&d->rules);
+    ticker_fini(&d->objects->worker);
+}
 
 /* ---- reading ---- */
 
@@ -271,7 +277,7 @@ void ddl_look_again(struct ddl *d) {
     d->objects->overtaken = false;
     err_clear(&e);
     if (reload(d, read_objects, &e) == 0) {
-        pthread_cond_broadcast(&d->objects->moved);
+        objects_moved(d->objects);
         return;
     }
     if (!d->objects->overtaken) log_error("catalog: what another server has changed cannot be read: %s", e.text);

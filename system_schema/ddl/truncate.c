@@ -62,7 +62,7 @@ int apply_truncate_table(struct apply *a) {
     if (!shared) y->free_us = clock_machine_us(a->objects->clock) + last_writers_us;
     int rc = objects_publish(a->objects, a->err);
     table_tell_engine(a->objects, x);
-    pthread_cond_broadcast(&a->objects->moved);
+    objects_moved(a->objects);
     return rc;
 }
 

@@ -176,7 +176,7 @@ static void move_on(struct ddl *d, struct entry *x) {
     if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
     else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) entry_notify(o, CHANGE_CREATED, x);
     else if (x->status == SCHEMA_ACTIVE && !failed) entry_notify(o, CHANGE_UPDATED, x);
-    pthread_cond_broadcast(&o->moved);
+    objects_moved(o);
 }
 
 /* ---- freeing deleted objects ---- */
@@ -226,7 +226,7 @@ static bool free_one(struct ddl *d) {
     }
     fault_dies(FAULT_DDL);
     entry_remove(o, x);
-    pthread_cond_broadcast(&o->moved);
+    objects_moved(o);
     return true;
 }
 
@@ -276,51 +276,16 @@ void ddl_move(struct ddl *d) {
 
 /* Frees a bounded number of objects before the caller looks again for due changes: a start may
  * find many objects to free, and no statement should wait for all of them. */
-void ddl_step(struct ddl *d) {
+int64_t ddl_step(struct ddl *d) {
+    enum { FREED_AT_A_TIME = 16, LEASE_CHECK_US = 100000 };
     struct objects *o = d->objects;
-    enum { FREED_AT_A_TIME = 16 };
     pthread_mutex_lock(&o->lock);
     move_due(d);
-    for (int i = 0; i < FREED_AT_A_TIME && !d->closing && free_one(d); i++) continue;
+    for (int i = 0; i < FREED_AT_A_TIME && !ticker_is_stopping(&o->worker) && free_one(d); i++) continue;
+    int64_t wait_us = next_wait(d);
+    if (!eng_one_writer(o->eng) && wait_us > LEASE_CHECK_US) wait_us = LEASE_CHECK_US; /* it may become the leader */
     pthread_mutex_unlock(&o->lock);
-}
-
-static void *work(void *arg) {
-    enum { LOOK_US = 100000 }; /* note_change (start.c) signals without the lock, and the signal may be missed */
-    struct ddl *d = arg;
-    struct objects *o = d->objects;
-    pthread_mutex_lock(&o->lock);
-    while (!d->closing) {
-        pthread_mutex_unlock(&o->lock);
-        ddl_step(d);
-        pthread_mutex_lock(&o->lock);
-        if (d->closing) continue;
-        int64_t wait_us = next_wait(d);
-        if (!eng_one_writer(o->eng) && wait_us > LOOK_US) clock_cond_wait(&o->moved, &o->lock, LOOK_US);
-        else if (wait_us == INT64_MAX) pthread_cond_wait(&o->moved, &o->lock);
-        else if (wait_us > 0) clock_cond_wait(&o->moved, &o->lock, wait_us);
-    }
-    pthread_mutex_unlock(&o->lock);
-    return NULL;
-}
-
-int ddl_start(struct ddl *d, struct err *e) {
-    d->closing = false;
-    if (pthread_create(&d->worker, NULL, work, d))
-        return err_set(e, ERR_SERVER, "the catalogue's thread does not start");
-    d->has_worker = true;
-    return 0;
-}
-
-void ddl_stop(struct ddl *d) {
-    struct objects *o = d->objects;
-    if (!d->has_worker) return;
-    pthread_mutex_lock(&o->lock);
-    d->closing = true;
-    pthread_cond_broadcast(&o->moved);
-    pthread_mutex_unlock(&o->lock);
-    pthread_join(d->worker, NULL);
-    d->has_worker = false;
+    return wait_us;
 }
 
 void ddl_release_held(struct ddl *d) {
@@ -330,6 +295,6 @@ void ddl_release_held(struct ddl *d) {
     for (struct entry *x = o->busy; x; x = x->busy_next)
         if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
     d->guest.due_us = now;
-    pthread_cond_broadcast(&o->moved);
+    objects_moved(o);
     pthread_mutex_unlock(&o->lock);
 }

@@ -40,6 +40,11 @@ void objects_fini(struct objects *o) {
     pthread_mutex_destroy(&o->lock);
 }
 
+void objects_moved(struct objects *o) {
+    pthread_cond_broadcast(&o->moved);
+    ticker_wake(&o->worker);
+}
+
 void form_free(struct slice *form) {
     free((void *)form->p);
     *form = slice_of(NULL, 0);

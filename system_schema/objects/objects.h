@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/ticker.h"
 #include "engine/engine.h"
 #include "system_schema/objects/object_kind.h"
 #include "system_schema/objects/record.h"
@@ -109,7 +110,8 @@ struct objects {
     bool lists_own;       /* lists name Tally's own keyspaces in cassandra mode, too */
     const char *region;   /* this server's */
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* a status moved, something became due, or a thread is to end */
+    pthread_cond_t moved; /* objects_moved was called */
+    struct ticker worker; /* ends the changes under way (ddl/worker.c) */
     uint32_t n_kinds;     /* in the order of dependency */
     const struct object_kind **kinds;
     uint32_t n_entries, n_buckets; /* room for n_buckets entries */
@@ -134,6 +136,10 @@ struct objects {
 void objects_init(struct objects *o);
 /* Frees the entries, the system keyspaces and the snapshot. */
 void objects_fini(struct objects *o);
+
+/* Wakes the worker and the threads that wait for moved: a status has changed, an object was freed, or
+ * something is due. */
+void objects_moved(struct objects *o);
 
 /* ---- entry.c; the lock is held ---- */
 

@@ -28,7 +28,7 @@ int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *c
         return 0;
     }
     atomic_store(&o->stale, true); /* also after an error, because the write may have taken place */
-    pthread_cond_broadcast(&o->moved);
+    objects_moved(o);
     if (rc == ENG_CHANGED)
         err_set(e, ERR_OVERLOADED, "Another server has changed the schema at the same time; try again");
     return -1;

@@ -12,7 +12,7 @@ static int64_t now_us(const struct recovery *r) { return clock_wall_us(r->object
 
 int recovery_init(struct recovery *r, struct objects *o, int64_t window_s, struct err *e) {
     *r = (struct recovery){.objects = o, .window_us = (window_s ? window_s : RECOVERY_WINDOW_S) * 1000000};
-    pthread_cond_init(&r->work, NULL);
+    ticker_init(&r->worker, recovery_work, r);
     r->saved = saved_keyspaces_new(r);
     return r->saved ? 0 : err_nomem(e);
 }
@@ -21,7 +21,7 @@ void recovery_fini(struct recovery *r) {
     if (r->saved) saved_keyspaces_free(r->saved);
     recovery_free(r);
     strays_reset(&r->strays);
-    pthread_cond_destroy(&r->work);
+    ticker_fini(&r->worker);
 }
 
 /* ---- records ---- */
@@ -197,7 +197,7 @@ static void begin(struct recovery *r, struct entry *x, bool fresh) {
         save_or_say(r, h);
     }
     if (e.set) log_warn("the history of %s has not begun yet: %s", x->name, e.text);
-    pthread_cond_broadcast(&r->work);
+    ticker_wake(&r->worker);
 }
 
 /* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
@@ -210,7 +210,7 @@ static void give_up(struct recovery *r, struct entry *x) {
         h->table = 0;
         save_or_say(r, h);
     }
-    pthread_cond_broadcast(&r->work);
+    ticker_wake(&r->worker);
 }
 
 static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
@@ -308,7 +308,7 @@ void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, st
         if (turn->fresh) turn->fresh->unwanted = true, turn->fresh->begun = false, turn->fresh->table = 0;
         if (turn->old) turn->old->table = x->id, turn->old->gone_us = INT64_MAX;
     }
-    pthread_cond_broadcast(&r->work);
+    ticker_wake(&r->worker);
 }
 
 int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {

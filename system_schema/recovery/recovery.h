@@ -63,15 +63,13 @@ struct recovery {
     struct objects *objects;
     struct history *histories;
     int64_t window_us;   /* how far back tables can be restored */
-    pthread_cond_t work; /* there is work for the recovery worker, or it is to end */
-    bool has_worker, closing;
-    pthread_t worker;
+    struct ticker worker; /* recovery_worker.c */
     struct strays strays; /* used by the recovery worker */
     struct saved_keyspaces *saved;
 };
 
 int recovery_init(struct recovery *r, struct objects *o, int64_t window_s, struct err *e) MUST_CHECK;
-/* Call recovery_stop before. */
+/* The worker is stopped. */
 void recovery_fini(struct recovery *r);
 
 /* ---- the lock is held ---- */
@@ -129,8 +127,8 @@ int recovery_erase(struct recovery *r, struct history *h, struct err *e) MUST_CH
 
 /* ---- the lock is not held ---- */
 
-int recovery_start(struct recovery *r, struct err *e) MUST_CHECK;
-void recovery_stop(struct recovery *r);
+/* One round of the recovery worker, for its ticker. arg: the struct recovery. */
+int64_t recovery_work(void *arg);
 /* See catalog_restorable_since and catalog_each_history. */
 int64_t recovery_since(struct recovery *r, uint32_t history);
 int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg);

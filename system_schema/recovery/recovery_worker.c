@@ -15,7 +15,7 @@ static void say(const struct history *h, const char *what, const struct err *e) 
 
 static void restored(struct recovery *r, struct entry *x) {
     x->waits = false;
-    pthread_cond_broadcast(&r->objects->moved);
+    objects_moved(r->objects);
 }
 
 /* Every job returns 1: done; 0 if nothing to do; -1 if failed, try again later. */
@@ -126,42 +126,21 @@ static int roll_one(struct recovery *r) {
 
 /* ---- the thread ---- */
 
-static void *keep(void *arg) {
+int64_t recovery_work(void *arg) {
     static int (*const jobs[])(struct recovery *r) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
     struct recovery *r = arg;
+    int done = 0;
+    bool failed = false;
     pthread_mutex_lock(&r->objects->lock);
-    while (!r->closing) {
-        int done = 0;
-        bool again = false;
-        for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !r->closing; i++) {
-            done = jobs[i](r);
-            again = again || done < 0;
-        }
-        if (done > 0 || r->closing) continue;
-        /* Until there is work, or it is time to roll histories up; a short time if a job failed. */
-        int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
-        if (again || ms < RETRY_MS) ms = RETRY_MS;
-        if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
-        clock_cond_wait(&r->work, &r->objects->lock, ms * 1000); /* machine time; a moved clock signals */
+    for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !ticker_is_stopping(&r->worker); i++) {
+        done = jobs[i](r);
+        failed = failed || done < 0;
     }
     pthread_mutex_unlock(&r->objects->lock);
-    return NULL;
-}
-
-int recovery_start(struct recovery *r, struct err *e) {
-    r->closing = false;
-    if (pthread_create(&r->worker, NULL, keep, r))
-        return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
-    r->has_worker = true;
-    return 0;
-}
-
-void recovery_stop(struct recovery *r) {
-    if (!r->has_worker) return;
-    pthread_mutex_lock(&r->objects->lock);
-    r->closing = true;
-    pthread_cond_broadcast(&r->work);
-    pthread_mutex_unlock(&r->objects->lock);
-    pthread_join(r->worker, NULL);
-    r->has_worker = false;
+    if (done > 0) return 0;
+    /* Until it is time to roll histories up, in machine time; a moved clock wakes the worker. A job that
+     * failed is tried again soon. */
+    int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
+    if (failed || ms < RETRY_MS) ms = RETRY_MS;
+    return (ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : ms) * 1000;
 }

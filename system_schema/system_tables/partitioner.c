@@ -147,7 +147,7 @@ int partitioner_switch(struct partitioner *p, struct slice name, struct err *e) 
         if (at_once) atomic_store(&p->now, to);
         atomic_store(&p->next, to);
         set_due(p, delay);
-        pthread_cond_broadcast(&o->moved);
+        objects_moved(o);
     }
     pthread_mutex_unlock(&o->lock);
     return rc;
