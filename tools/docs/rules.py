@@ -61,14 +61,15 @@ def value_of(part, macros):
     return str(eval(text)) if re.fullmatch(r"[\d\s*+-]+", text) else text  # a product of numbers
 
 
-def rows(path, macro):
-    """The arguments of each macro(...) of a table."""
+def rows(path, macro, same=None):
+    """The arguments of each macro(...) of a table; same(id, code, words, known) stands for macro(id, code, words, code, words, known)."""
     text = path.read_text(encoding="utf-8")
     macros = {m[1]: ast.literal_eval(m[2]) for m in re.finditer(r'^#define (\w+) ("(?:[^"\\]|\\.)*")$', text, re.M)}
     found, all_tokens = [], tokens(re.sub(r"^#.*$", "", text, flags=re.M))
     at = 0
     while at < len(all_tokens):
-        if all_tokens[at] != macro:
+        name = all_tokens[at]
+        if name not in (macro, same):
             at += 1
             continue
         parts, depth, at = [[]], 1, at + 2
@@ -80,6 +81,8 @@ def rows(path, macro):
             elif depth:
                 parts[-1].append(t)
             at += 1
+        if name == same:
+            parts = parts[:3] + parts[1:]
         found.append([value_of(p, macros) for p in parts])
     return found
 
@@ -180,7 +183,7 @@ def page():
     out.append(DDL_ERRORS)
     out.append(table(["error in keyspaces mode", "in cassandra mode", "words"],
                      [[f"{codes[code]}: {words}", f"{codes[other_code]}: {other}" if other else "", known]
-                      for _, other_code, other, code, words, known in rows(ROOT / "keyspaces" / "ddl_error.def", "DDL_ERROR")]))
+                      for _, other_code, other, code, words, known in rows(ROOT / "keyspaces" / "ddl_error.def", "DDL_ERROR", "DDL_SAME")]))
     out.append("## Numbers\n")
     numbers = [(row, number_test(row[0], {r[0]: r[1] for r in refusals}, tests)) for row in rows(ROOT / "keyspaces" / "quota.def", "QUOTA")]
     out.append(table(["number", "what", "source", "test"], [[f"{int(v):,}", what, pages[at], test] for (_, v, what, at), test in numbers]))

@@ -38,6 +38,7 @@ def fits(words, arguments, text):
 
 def rows():
     text = (TABLES / "keyspaces" / "ddl_error.def").read_text(encoding="utf-8")
+    text = re.sub(rf'^DDL_SAME\((\w+), (\w+),\s+{STRING}, ', r'DDL_ERROR(\1, \2, "\3", \2, "\3", ', text, flags=re.M)
     for _, other_code, other, code, words, _ in re.findall(rf'^DDL_ERROR\((\w+), (\w+), {STRING},\s+(\w+), {STRING}, {STRING}\)', text, re.M):
         if other:
             yield codes()[other_code], pattern_of(other.replace('\\"', '"')), codes()[code], words.replace('\\"', '"')
