@@ -2,7 +2,6 @@
 
 #include "cql/compat/compat_check.h"
 #include "cql/fingerprint.h"
-#include "cql/known_meta.h"
 #include "cql/row/ring.h"
 #include "cql/statement.h"
 
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUCKETS_LOG = 13, BUCKETS = 1 << BUCKETS_LOG, STRIPES = 32 };
+enum { BUCKETS_LOG = 13, BUCKETS = 1 << BUCKETS_LOG, STRIPES = 32, CHANGES = 4096 };
 enum { PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
 
 struct cql_prepared {
@@ -36,12 +35,18 @@ struct stripe {
     char pad[60]; /* a cache line each */
 };
 
+/* A client before v5 does not say which result columns it has for a statement. If it got them before the table changed,
+ * it would misread rows that are sent without columns. So such rows carry their columns while a connection from before
+ * the change is open, except on a connection that has got the new columns since in answer to a PREPARE. */
 struct prepared_cache {
     pthread_mutex_t lock; /* writers only */
     size_t bytes, limit;
     struct cql_prepared *oldest, *newest;
     struct stripe stripes[STRIPES];
-    struct known_meta known; /* under the lock */
+    struct cql_client *first, *last;    /* open connections, by age; under the lock */
+    atomic_uint_fast64_t first_opened;  /* of the first; n_changes if none is open */
+    uint64_t n_changes;                 /* statements that lost their columns so far; under the lock */
+    uint64_t changes[CHANGES];          /* the last such change, by a hash of the statement's id; 0 if none */
     _Atomic(struct cql_prepared *) buckets[BUCKETS];
 };
 
@@ -76,7 +81,6 @@ void prepared_cache_free(struct prepared_cache *c) {
         next = p->newer;
         cql_prepared_unref(p);
     }
-    known_meta_fini(&c->known);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
@@ -134,57 +138,75 @@ static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
 
 /* Under the lock. */
 static void forget(struct prepared_cache *c, struct cql_prepared *p) {
-    if (p->info.result.n) known_meta_note(&c->known, p->info.id, p->info.result.id);
+    if (p->info.result.n) {
+        c->changes[load_u32(p->info.id) % CHANGES] = ++c->n_changes;
+        if (!c->first) atomic_store(&c->first_opened, c->n_changes);
+    }
     if (p->cached) unlink_entry(c, p);
-}
-
-/* Under the lock: whether its rows carry their columns for clients that may know others. */
-static void look_renewed(struct prepared_cache *c, struct cql_prepared *p) {
-    bool renewed = p->info.result.n && known_meta_differs(&c->known, p->info.id, p->info.result.id);
-    atomic_store_explicit(&p->statement->result.renewed, renewed, memory_order_relaxed);
 }
 
 void cql_client_open(struct cql_db *db, struct cql_client *client) {
     if (!db) return;
-    pthread_mutex_lock(&db->prepared->lock);
-    known_meta_open(&db->prepared->known, client);
-    client->cache = db->prepared;
-    pthread_mutex_unlock(&db->prepared->lock);
+    struct prepared_cache *c = db->prepared;
+    pthread_mutex_lock(&c->lock);
+    *client = (struct cql_client){.cache = c, .older = c->last, .opened = c->n_changes};
+    *(c->last ? &c->last->newer : &c->first) = client;
+    c->last = client;
+    pthread_mutex_unlock(&c->lock);
 }
 
 void cql_client_close(struct cql_db *db, struct cql_client *client) {
     if (!db) return;
     struct prepared_cache *c = db->prepared;
     pthread_mutex_lock(&c->lock);
-    bool dropped = known_meta_close(&c->known, client);
-    for (struct cql_prepared *p = c->oldest; dropped && p; p = p->newer) look_renewed(c, p);
+    free(client->learned);
+    client->learned = NULL;
+    client->closed = true;
+    *(client->older ? &client->older->newer : &c->first) = client->newer;
+    *(client->newer ? &client->newer->older : &c->last) = client->older;
+    atomic_store(&c->first_opened, c->first ? c->first->opened : c->n_changes);
     pthread_mutex_unlock(&c->lock);
+}
+
+/* Under the lock: the columns of the statement that the client has got since they changed; NULL if none. */
+static struct cql_learned *find_learned(const struct cql_client *client, const uint8_t *id) {
+    for (unsigned i = 0; client->learned && i < CQL_LEARNED_MAX; i++)
+        if (client->learned[i].change && !memcmp(client->learned[i].id, id, 16)) return &client->learned[i];
+    return NULL;
 }
 
 void cql_client_learn(struct cql_client *client, const struct prepared_info *info) {
     struct prepared_cache *c = client->cache;
-    if (!c || !info->result.n) return;
+    if (!info->result.change || !c) return;
     pthread_mutex_lock(&c->lock);
-    known_meta_learn(&c->known, client, info->id, info->result.id);
+    if (!client->learned && !client->closed) client->learned = calloc(CQL_LEARNED_MAX, sizeof(*client->learned));
+    struct cql_learned *l = find_learned(client, info->id);
+    if (!l && client->learned) l = &client->learned[client->n_learned++ % CQL_LEARNED_MAX];
+    if (l) {
+        memcpy(l->id, info->id, 16);
+        l->change = info->result.change;
+    }
     pthread_mutex_unlock(&c->lock);
 }
 
 bool cql_client_knows(struct cql_client *client, struct slice id, const struct result_meta *meta) {
     struct prepared_cache *c = client->cache;
-    if (!c || id.n != sizeof(meta->id)) return false;
+    if (!c || id.n != 16) return !meta->change;
+    if (meta->change <= atomic_load(&c->first_opened)) return true;
     pthread_mutex_lock(&c->lock);
-    bool knows = known_meta_has_learned(client, id.p, meta->id);
+    const struct cql_learned *l = find_learned(client, id.p);
+    bool knows = l && l->change == meta->change;
     pthread_mutex_unlock(&c->lock);
     return knows;
 }
 
-/* Takes a reference of its own. Another thread may have put the same statement there: the newer one stays. */
+/* Acquires a reference for the cache. Another thread may have put the same statement there: the newer one stays. */
 static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     pthread_mutex_lock(&c->lock);
     _Atomic(struct cql_prepared *) *head = &c->buckets[bucket_of(p->info.id)];
     struct cql_prepared *old = atomic_load(head);
     while (old && memcmp(old->info.id, p->info.id, 16)) old = atomic_load(&old->next);
-    look_renewed(c, p);
+    p->info.result.change = p->statement->result.change = c->changes[load_u32(p->info.id) % CHANGES];
     atomic_fetch_add(&p->refs, 1);
     p->cached = true;
     p->unlisted = old && old->unlisted;

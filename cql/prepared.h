@@ -49,15 +49,14 @@ const char *prepared_keyspace(const struct cql_prepared *p);
 
 /* ---- for the protocol ---- */
 
-/* A client's connection. The moment at which it was opened bounds which result columns its client may
- * remember (cql/known_meta.h). The memory is the caller's, from open to close. Any thread. With db NULL
- * the two functions do nothing. */
+/* Registers a client's connection, and removes it. The caller owns the memory, from open to close. Any thread. With
+ * db NULL the two functions do nothing. */
 void cql_client_open(struct cql_db *db, struct cql_client *c);
 void cql_client_close(struct cql_db *db, struct cql_client *c);
-/* Records the columns in an answer to a PREPARE on a connection before v5. Later answers on the
+/* Records that a response to a PREPARE on a connection before v5 contains the columns. Later responses on the
  * connection are sent after it. */
 void cql_client_learn(struct cql_client *c, const struct prepared_info *info);
-/* Returns true if the client has prepared the statement since its columns changed to these. */
+/* Returns false if the client of a connection before v5 may have other result columns for the statement than meta. */
 bool cql_client_knows(struct cql_client *c, struct slice id, const struct result_meta *meta);
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);

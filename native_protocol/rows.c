@@ -8,8 +8,8 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     struct buf *out = r->reply->out;
     np_reply_open(r->reply, NP_RESULT);
     r->meta = meta;
-    bool renewed = r->reply->version < 5 && atomic_load_explicit(&meta->renewed, memory_order_relaxed);
-    r->specs = !r->skip_metadata || meta->always || (renewed && !cql_client_knows(r->client, r->statement, meta));
+    r->specs = !r->skip_metadata || meta->always ||
+               (meta->change && r->reply->version < 5 && !cql_client_knows(r->client, r->statement, meta));
     buf_u32(out, RESULT_ROWS);
     r->flags_at = out->n;
     buf_u32(out, 0);

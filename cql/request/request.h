@@ -74,14 +74,21 @@ struct cql_session {
     struct limit_connection *limit;
 };
 
-/* A connection, as the cache of prepared statements knows it (cql_client_open). */
+enum { CQL_LEARNED_MAX = 64 };
+
+/* A connection before v5 in the cache of prepared statements (cql_client_open). */
 struct cql_client {
     struct prepared_cache *cache; /* NULL if it was never opened */
     struct cql_client *older, *newer;
-    uint64_t opened; /* at so many changes of the schema */
-    struct known_meta_learned *learned; /* a ring (cql/known_meta.h); NULL if none */
+    uint64_t opened; /* the number of statements that had lost their columns then */
+    /* A ring of CQL_LEARNED_MAX statements whose changed columns the client has got; NULL if none. Statements that
+     * are no longer in it are sent with their columns. */
+    struct cql_learned {
+        uint8_t id[16];
+        uint64_t change; /* result_meta.change of the columns */
+    } *learned;
     unsigned n_learned; /* so far */
-    bool closed;        /* it learns nothing: answers that are under way may outlive the connection */
+    bool closed;        /* learned stays NULL: responses in progress may outlive the connection */
 };
 
 /* ---- results ---- */
@@ -93,9 +100,10 @@ struct result_column {
 struct result_meta {
     uint32_t n;
     const struct result_column *columns;
-    uint8_t id[16]; /* of what is prepared: result_metadata_id of v5, a hash of names and types */
-    bool always;    /* goes with the rows even if the client asked to leave it out */
-    atomic_bool renewed; /* the same before v5: a client may know another one of the same statement */
+    uint8_t id[16]; /* of a prepared statement: result_metadata_id of v5, a hash of names and types */
+    bool always;    /* sent with the rows even if the client asked to leave it out */
+    /* The number of the change that gave the prepared statement these columns in place of others; 0 if none did. */
+    uint64_t change;
 };
 
 /* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fault.h"
-#include "cql/known_meta.h"
 
 static bool is_known(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
     enum cql_outcome outcome = harness_execute(h, id, n_values, values);
@@ -50,10 +48,10 @@ static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     assert_memory_equal(again, all, 16);
     assert_true(is_known(&h, all, 0, NULL));
     assert_int_equal(h.meta->n, 3);
-    assert_true(h.meta->renewed); /* some client may know the two columns */
+    assert_false(cql_client_knows(&client, slice_of(all, 16), h.meta)); /* it may have the two columns */
     cql_client_close(h.db, &client);
     assert_true(is_known(&h, all, 0, NULL));
-    assert_false(h.meta->renewed);
+    assert_true(cql_client_knows(&client, slice_of(all, 16), h.meta));
     harness_close(&h);
 }
 
@@ -84,109 +82,91 @@ static void test_rows_of_prepared_statements_can_be_deleted(void **state) {
     harness_close(&h);
 }
 
-static bool differs(const struct known_meta *k, uint32_t id, uint32_t meta) {
-    uint8_t i[16] = {0}, m[16] = {0};
-    store_u32(i, id), store_u32(m, meta);
-    return known_meta_differs(k, i, m);
+/* Whether rows of the prepared statement may be sent to the client without their columns. */
+static bool knows(struct harness *h, struct cql_client *client, const uint8_t *id) {
+    assert_true(is_known(h, id, 0, NULL));
+    return cql_client_knows(client, slice_of(id, 16), h->meta);
 }
 
-static void note(struct known_meta *k, uint32_t id, uint32_t meta) {
-    uint8_t i[16] = {0}, m[16] = {0};
-    store_u32(i, id), store_u32(m, meta);
-    known_meta_note(k, i, m);
+/* Prepares the statement for the client, as a connection before v5 does. */
+static void prepare_for(struct harness *h, struct cql_client *client, const char *cql, uint8_t *id) {
+    struct cql_prepared *p = prepared_make(h->db, slice_str(cql), NULL, PARTITIONER_MURMUR3, &h->err);
+    assert_non_null(p);
+    memcpy(id, cql_prepared_info(p)->id, 16);
+    cql_client_learn(client, cql_prepared_info(p));
+    cql_prepared_unref(p);
 }
 
-static void test_what_clients_know_is_noted_until_the_last_of_them_has_gone(void **state) {
+static void test_rows_carry_columns_while_a_connection_from_before_the_change_is_open(void **state) {
     (void)state;
-    struct known_meta *k = calloc(1, sizeof(*k));
+    struct harness h;
     struct cql_client first, second, third;
-    note(k, 1, 10);
-    assert_false(differs(k, 1, 11)); /* nobody was there */
-    known_meta_open(k, &first);
-    note(k, 1, 10);
-    known_meta_open(k, &second);
-    note(k, 2, 20);
-    known_meta_open(k, &third);
-    assert_true(differs(k, 1, 11) && differs(k, 2, 21));
-    assert_false(differs(k, 1, 10) || differs(k, 3, 30));
-    assert_false(known_meta_close(k, &third));
-    assert_true(known_meta_close(k, &first)); /* the second connection came after the first change */
-    assert_false(differs(k, 1, 11));
-    assert_true(differs(k, 2, 21));
-    note(k, 2, 20);
-    assert_int_equal(k->n, 1);
-    assert_true(known_meta_close(k, &second));
-    assert_false(differs(k, 2, 21));
-    known_meta_fini(k);
-    free(k);
+    uint8_t t[16], u[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    harness_prepare(&h, "SELECT * FROM ks.t", t);
+    harness_prepare(&h, "SELECT * FROM ks.u", u);
+    run_ok(&h, "ALTER TABLE ks.t ADD a int"); /* no client was connected */
+    harness_prepare(&h, "SELECT * FROM ks.t", t);
+    cql_client_open(h.db, &first);
+    assert_true(knows(&h, &first, t));
+    run_ok(&h, "ALTER TABLE ks.t ADD b int");
+    harness_prepare(&h, "SELECT * FROM ks.t", t);
+    cql_client_open(h.db, &second);
+    run_ok(&h, "ALTER TABLE ks.u ADD a int");
+    harness_prepare(&h, "SELECT * FROM ks.u", u);
+    cql_client_open(h.db, &third);
+    assert_false(knows(&h, &third, t) || knows(&h, &third, u));
+    cql_client_close(h.db, &third);
+    assert_false(knows(&h, &second, t) || knows(&h, &second, u));
+    cql_client_close(h.db, &first); /* the second connection opened after the change of t */
+    assert_true(knows(&h, &second, t));
+    assert_false(knows(&h, &second, u));
+    cql_client_close(h.db, &second);
+    assert_true(knows(&h, &second, u));
+    harness_close(&h);
 }
 
-static void learn(const struct known_meta *k, struct cql_client *c, uint32_t id, uint32_t meta) {
-    uint8_t i[16] = {0}, m[16] = {0};
-    store_u32(i, id), store_u32(m, meta);
-    known_meta_learn(k, c, i, m);
-}
-
-static bool has_learned(const struct cql_client *c, uint32_t id, uint32_t meta) {
-    uint8_t i[16] = {0}, m[16] = {0};
-    store_u32(i, id), store_u32(m, meta);
-    return known_meta_has_learned(c, i, m);
-}
-
-static void test_a_client_has_learned_what_its_last_answer_told(void **state) {
+static void test_a_client_that_prepares_again_gets_rows_without_columns(void **state) {
     (void)state;
-    struct known_meta *k = calloc(1, sizeof(*k));
-    struct cql_client old, other;
-    known_meta_open(k, &old);
-    known_meta_open(k, &other);
-    learn(k, &old, 1, 10);
-    assert_false(has_learned(&old, 1, 10)); /* nothing else is known of it: nothing is to be remembered */
-    note(k, 1, 10);
-    learn(k, &old, 1, 11);
-    assert_true(has_learned(&old, 1, 11));
-    assert_false(has_learned(&old, 1, 10) || has_learned(&old, 2, 11) || has_learned(&other, 1, 11));
-    fault_arm(FAULT_ALLOC, 1);
-    learn(k, &other, 1, 11);
-    assert_false(has_learned(&other, 1, 11)); /* without memory it gets columns */
-    learn(k, &old, 1, 10); /* the columns are as they were, and nothing else is noted */
-    assert_true(has_learned(&old, 1, 10) && !has_learned(&old, 1, 11));
-    for (uint32_t i = 2; i < 2 + LEARNED_MAX; i++) {
-        note(k, i, 1);
-        learn(k, &old, i, 2);
+    struct harness h;
+    struct cql_client old, other, never = {0};
+    uint8_t id[16], ids[CQL_LEARNED_MAX][16];
+    char cql[64];
+    open_with_table(&h, MODE_CASSANDRA);
+    cql_client_open(h.db, &old);
+    cql_client_open(h.db, &other);
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    assert_null(old.learned); /* its columns have never changed */
+    run_ok(&h, "ALTER TABLE ks.t ADD a int");
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    assert_true(knows(&h, &old, id));
+    assert_false(knows(&h, &other, id) || knows(&h, &never, id));
+    run_ok(&h, "ALTER TABLE ks.t ADD b int");
+    harness_prepare(&h, "SELECT * FROM ks.t", id);
+    assert_false(knows(&h, &old, id)); /* it has the columns from before b */
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    assert_true(knows(&h, &old, id));
+    for (int i = 0; i < CQL_LEARNED_MAX; i++) {
+        snprintf(cql, sizeof(cql), "SELECT v FROM ks.t WHERE p = %d", i);
+        harness_prepare(&h, cql, ids[i]);
     }
-    assert_false(has_learned(&old, 1, 10)); /* gave way, and only it */
-    for (uint32_t i = 2; i < 2 + LEARNED_MAX; i++) assert_true(has_learned(&old, i, 2));
-    learn(k, &other, 2, 2);
-    assert_true(has_learned(&other, 2, 2));
-    known_meta_close(k, &old);
-    learn(k, &old, 3, 2); /* an answer that comes behind the end of the connection */
-    assert_false(has_learned(&old, 2, 2) || has_learned(&old, 3, 2));
-    known_meta_close(k, &other);
-    known_meta_fini(k);
-    free(k);
-}
-
-/* Behind the bound columns go with rows of everything: an old client beside many changes misreads nothing. */
-static void test_a_note_that_gives_way_counts_for_all_statements(void **state) {
-    (void)state;
-    struct known_meta *k = calloc(1, sizeof(*k));
-    struct cql_client old, young;
-    known_meta_open(k, &old);
-    for (uint32_t i = 0; i < KNOWN_META_MAX; i++) note(k, i, 1);
-    assert_false(differs(k, KNOWN_META_MAX, 1));
-    note(k, KNOWN_META_MAX, 1);
-    assert_int_equal(k->n, KNOWN_META_MAX);
-    assert_true(differs(k, 0, 1) && differs(k, KNOWN_META_MAX + 1, 1));
-    known_meta_open(k, &young);
-    assert_true(known_meta_close(k, &old));
-    assert_false(differs(k, 0, 2) || k->n);
-    fault_arm(FAULT_ALLOC, 1);
-    note(k, 5, 1);
-    assert_true(differs(k, 6, 1)); /* nor does it without memory for a note */
-    assert_true(known_meta_close(k, &young));
-    assert_false(differs(k, 6, 1));
-    known_meta_fini(k);
-    free(k);
+    run_ok(&h, "ALTER TABLE ks.t ADD c int");
+    harness_prepare(&h, "SELECT * FROM ks.t", id);
+    assert_false(knows(&h, &old, id));
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    for (int i = 0; i < CQL_LEARNED_MAX; i++) {
+        snprintf(cql, sizeof(cql), "SELECT v FROM ks.t WHERE p = %d", i);
+        prepare_for(&h, &old, cql, ids[i]);
+    }
+    assert_false(knows(&h, &old, id)); /* evicted from the ring, and only it */
+    for (int i = 0; i < CQL_LEARNED_MAX; i++) assert_true(knows(&h, &old, ids[i]));
+    prepare_for(&h, &other, "SELECT * FROM ks.t", id);
+    assert_true(knows(&h, &other, id));
+    cql_client_close(h.db, &old);
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id); /* a response after the end of the connection */
+    assert_null(old.learned);
+    cql_client_close(h.db, &other);
+    harness_close(&h);
 }
 
 static void test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them(void **state) {
@@ -233,7 +213,7 @@ static void test_statements_outlive_what_leaves_their_columns_alone(void **state
         listed(&h, "4");
         assert_true(is_known(&h, read, 0, NULL));
         assert_int_equal(h.meta->n, 2);
-        assert_false(h.meta->renewed);
+        assert_int_equal(h.meta->change, 0);
     }
     run_ok(&h, "CREATE TABLE ks.late (p int PRIMARY KEY)");
     assert_true(is_known(&h, system, 0, NULL));
@@ -329,9 +309,8 @@ int main(void) {
         cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
         cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
         cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
-        cmocka_unit_test(test_what_clients_know_is_noted_until_the_last_of_them_has_gone),
-        cmocka_unit_test(test_a_client_has_learned_what_its_last_answer_told),
-        cmocka_unit_test(test_a_note_that_gives_way_counts_for_all_statements),
+        cmocka_unit_test(test_rows_carry_columns_while_a_connection_from_before_the_change_is_open),
+        cmocka_unit_test(test_a_client_that_prepares_again_gets_rows_without_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
