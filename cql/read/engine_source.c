@@ -508,7 +508,7 @@ void engine_source_unread(struct read_source *source) {
     s->before = !s->in_row;
 }
 
-void engine_source_place(const struct read_source *source, struct paging_state *out) {
+void engine_source_position(const struct read_source *source, struct paging_state *out) {
     const struct engine_source *s = (const struct engine_source *)source;
     out->given = s->base.given;
     out->partition = s->index;

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "cql/read/access_path.h"
+#include "cql/read/read.h"
 #include "cql/read/kept_key.h"
 #include "cql/read/meter.h"
 
@@ -89,7 +89,7 @@ int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK
 /* Functions for struct access_path. */
 void engine_source_begin_part(struct read_source *s);
 void engine_source_unread(struct read_source *s);
-void engine_source_place(const struct read_source *s, struct paging_state *out);
+void engine_source_position(const struct read_source *s, struct paging_state *out);
 void engine_source_close(struct read_source *s);
 
 /* The ring's quarter that a token is in: a new table has four storage partitions, and a scan pays for empty ones. */

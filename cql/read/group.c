@@ -1,4 +1,4 @@
-#include "cql/read/operators.h"
+#include "cql/read/read.h"
 
 #include "cql/expr/aggregate.h"
 #include "cql/read/select.h"

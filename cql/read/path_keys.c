@@ -45,27 +45,6 @@ static int eval_slices(const struct read_spec *spec, const struct where_keys *va
     return where_parts(w, &r->eval, values, true, &k->parts, &k->n_parts);
 }
 
-static int eval(const struct read_spec *spec, void **out, bool *none) {
-    const struct where_plan *w = spec->plan->where;
-    struct cql_run *r = spec->r;
-    struct where_keys values;
-    struct keys *k = ARENA_NEW(r->arena, struct keys);
-    if (!k) return err_nomem(r->err);
-    *out = k;
-    k->n_each = 1;
-    if (LIKELY(w->one_row)) {
-        k->parts = &k->part;
-        k->each = &k->one;
-        k->n_parts = 1;
-        k->one.is_row = true;
-        return where_row(w, &r->eval, spec->as_keyspaces, &k->part, &k->one.key);
-    }
-    if (where_key_values(w, &r->eval, &values)) return -1;
-    if (spec->as_keyspaces ? eval_subqueries(spec, &values, k) : eval_slices(spec, &values, k)) return -1;
-    *none = k->n_parts == 0;
-    return 0;
-}
-
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct keys *k = keys;
     if (s->base.last_query) return 0;
@@ -94,9 +73,28 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     return 0;
 }
 
-static struct read_source *open(const struct read_spec *spec, void *keys) {
-    struct keys *k = keys;
+static int eval(const struct read_spec *spec, struct keys *k) {
+    const struct where_plan *w = spec->plan->where;
     struct cql_run *r = spec->r;
+    struct where_keys values;
+    k->n_each = 1;
+    if (LIKELY(w->one_row)) {
+        k->parts = &k->part;
+        k->each = &k->one;
+        k->n_parts = 1;
+        k->one.is_row = true;
+        return where_row(w, &r->eval, spec->as_keyspaces, &k->part, &k->one.key);
+    }
+    if (where_key_values(w, &r->eval, &values)) return -1;
+    return spec->as_keyspaces ? eval_subqueries(spec, &values, k) : eval_slices(spec, &values, k);
+}
+
+static struct read_source *open(const struct read_spec *spec, bool *none) {
+    struct cql_run *r = spec->r;
+    struct keys *k = ARENA_NEW(r->arena, struct keys);
+    if (!k) return err_null(err_nomem(r->err));
+    if (eval(spec, k)) return NULL;
+    *none = k->n_parts == 0;
     k->resume = spec->resume;
     k->first = k->at = spec->resume ? spec->resume->partition : 0;
     k->total = (uint64_t)k->n_parts * k->n_each;
@@ -115,9 +113,8 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
 }
 
 const struct access_path path_keys = {.work_class = WORK_READ,
-                                      .eval = eval,
                                       .open = open,
                                       .begin_part = engine_source_begin_part,
                                       .unread = engine_source_unread,
-                                      .place = engine_source_place,
+                                      .position = engine_source_position,
                                       .close = engine_source_close};

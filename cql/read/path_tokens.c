@@ -15,19 +15,6 @@ struct range {
     const struct paging_state *resume;
 };
 
-static int eval(const struct read_spec *spec, void **out, bool *none) {
-    struct range *k = ARENA_NEW(spec->r->arena, struct range);
-    if (!k) return err_nomem(spec->r->err);
-    *out = k;
-    *none = false;
-    int some = where_tokens(spec->plan->where, &spec->r->eval, &k->asked);
-    bool all = k->asked.partitioner != PARTITIONER_MURMUR3;
-    k->any = some > 0;
-    k->from = all ? INT64_MIN : (int64_t)((uint64_t)k->asked.from ^ 1ull << 63);
-    k->to = all ? INT64_MAX : (int64_t)((uint64_t)k->asked.to ^ 1ull << 63);
-    return some < 0 ? -1 : 0;
-}
-
 static int wants(void *source, const struct eng_part *part, struct err *e) {
     struct engine_source *s = source;
     const struct range *k = s->keys;
@@ -56,8 +43,16 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     return 1;
 }
 
-static struct read_source *open(const struct read_spec *spec, void *keys) {
-    struct range *k = keys;
+static struct read_source *open(const struct read_spec *spec, bool *none) {
+    struct range *k = ARENA_NEW(spec->r->arena, struct range);
+    if (!k) return err_null(err_nomem(spec->r->err));
+    *none = false;
+    int some = where_tokens(spec->plan->where, &spec->r->eval, &k->asked);
+    bool all = k->asked.partitioner != PARTITIONER_MURMUR3;
+    if (some < 0) return NULL;
+    k->any = some > 0;
+    k->from = all ? INT64_MIN : (int64_t)((uint64_t)k->asked.from ^ 1ull << 63);
+    k->to = all ? INT64_MAX : (int64_t)((uint64_t)k->asked.to ^ 1ull << 63);
     k->resume = spec->resume;
     if (k->resume && k->any) {
         const struct eng_part part = {.key = k->resume->key, .token = murmur3_token(k->resume->key)};
@@ -88,10 +83,9 @@ static void end(struct read_source *source) {
 }
 
 const struct access_path path_tokens = {.work_class = WORK_SCAN,
-                                        .eval = eval,
                                         .open = open,
                                         .begin_part = engine_source_begin_part,
-                                          .unread = engine_source_unread,
-                                        .place = engine_source_place,
+                                        .unread = engine_source_unread,
+                                        .position = engine_source_position,
                                         .end = end,
                                         .close = engine_source_close};

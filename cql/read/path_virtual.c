@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "cql/read/access_path.h"
+#include "cql/read/read.h"
 #include "cql/read/kept_key.h"
 #include "cql/read/select.h"
 #include "cql/request/db.h"
@@ -38,22 +38,6 @@ struct virtual_source {
     struct value *behind_room;
     struct kept_key partition, clustering; /* the same, as in a row */
 };
-
-/* The partition key values when = restricts all columns of it, or NULL. */
-static int eval(const struct read_spec *spec, void **out, bool *none) {
-    const struct schema_table *t = spec->plan->table;
-    struct value *key = ARENA_ARRAY(spec->r->arena, t->n_partition_key + 1, struct value);
-    *none = false;
-    *out = NULL;
-    if (!key) return err_nomem(spec->r->err);
-    for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        const struct where_step *s = spec->plan->where->partition_steps[i];
-        if (!s || s->kind != STEP_EQ) return 0;
-        if (term_eval(s->term, &spec->r->eval, &key[i])) return -1;
-    }
-    *out = key;
-    return 0;
-}
 
 /* ---- order ---- */
 
@@ -205,35 +189,40 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
     return READ_END;
 }
 
-static struct read_source *open(const struct read_spec *spec, void *keys) {
+static struct read_source *open(const struct read_spec *spec, bool *none) {
     const struct schema_table *t = spec->plan->table;
     const struct paging_state *resume = spec->resume;
     struct virtual_source *s = ARENA_NEW(spec->r->arena, struct virtual_source);
-    if (!s) return err_nomem(spec->r->err), NULL;
+    struct value *key = ARENA_ARRAY(spec->r->arena, t->n_partition_key + 1, struct value);
+    *none = false;
+    if (!s || !key) return err_null(err_nomem(spec->r->err));
+    for (uint32_t i = 0; key && i < t->n_partition_key; i++) {
+        const struct where_step *step = spec->plan->where->partition_steps[i];
+        if (!step || step->kind != STEP_EQ) key = NULL;
+        else if (term_eval(step->term, &spec->r->eval, &key[i])) return NULL;
+    }
     s->base = (struct read_source){.op = {next}, .path = &path_virtual, .most = READ_BATCH};
     s->spec = *spec;
-    s->key = keys;
+    s->key = key;
     s->n_key = t->n_partition_key + t->n_clustering;
     s->in_parts = t->virt->ordered && !spec->plan->order.reversed;
     s->behind_room = ARENA_ARRAY(spec->r->arena, s->n_key, struct value);
-    if (!s->behind_room) return err_nomem(spec->r->err), NULL;
+    if (!s->behind_room) return err_null(err_nomem(spec->r->err));
     kept_key_init(&s->partition);
     kept_key_init(&s->clustering);
     if (resume) {
         s->base.given = resume->given;
         s->partition.is = resume->key; /* lives as long as the request */
         s->clustering.is = resume->ck;
-        if (!begin_behind(s)) return (void)paging_refuse(spec->r->err), NULL;
+        if (!begin_behind(s)) return err_null(paging_refuse(spec->r->err));
     }
     arena_init_in(&s->arena, spec->r->arena->share, ROWS_CHUNK, ROWS_MAX);
     return &s->base;
 }
 
-static void begin_part(struct read_source *s) { (void)s; }
-
 static void unread(struct read_source *source) { ((struct virtual_source *)source)->at--; }
 
-static void place(const struct read_source *source, struct paging_state *out) {
+static void position(const struct read_source *source, struct paging_state *out) {
     const struct virtual_source *s = (const struct virtual_source *)source;
     out->given = s->base.given;
     out->key = s->at ? s->rows[s->at - 1].partition : s->partition.is;
@@ -249,9 +238,7 @@ static void close_source(struct read_source *source) {
 }
 
 const struct access_path path_virtual = {.work_class = WORK_READ,
-                                         .eval = eval,
                                          .open = open,
-                                         .begin_part = begin_part,
                                          .unread = unread,
-                                         .place = place,
+                                         .position = position,
                                          .close = close_source};

@@ -2,7 +2,7 @@
  * Inside of cql only. */
 #pragma once
 
-#include "cql/read/access_path.h"
+#include "cql/read/read.h"
 #include "cql/request/statement.h"
 #include "cql/where/restrictions.h"
 

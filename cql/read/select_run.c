@@ -1,7 +1,7 @@
 /* SELECT: a plan and bound values to a chain of operators (read.h), and pulling it, part by part. */
 #include <assert.h>
 
-#include "cql/read/operators.h"
+#include "cql/read/read.h"
 #include "cql/read/select.h"
 #include "cql/request/consistency.h"
 #include "cql/request/db.h"
@@ -29,84 +29,90 @@ static int eval_limit(struct cql_run *r, const struct term *t, uint64_t *out) {
     return 0;
 }
 
-static int make_spec(struct cql_run *r, const struct select_plan *p, struct read_spec *out) {
-    bool rows = !p->n_aggregates && !p->grouped, asked = r->in->params.page_size > 0;
-    *out = (struct read_spec){.r = r, .plan = p};
-    if (eval_limit(r, p->limit, &out->limit) || eval_limit(r, p->partition_limit, &out->partition_limit)) return -1;
-    if (p->group.fault) return err_invalid(r->err, "%s", p->group.fault);
-    if (term_check_subscripts(p->subscripts, &r->eval)) return -1;
-    out->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
-    out->paged = rows && (out->as_keyspaces || asked) && !p->table->virt;
-    out->page_rows = asked && (rows || (p->grouped && !p->distinct)) ? (uint64_t)r->in->params.page_size : UINT64_MAX;
-    out->count_read_rows = out->as_keyspaces && rows && !p->distinct && !p->partition_limit;
-    out->may_unread = p->grouped && out->page_rows != UINT64_MAX;
-    return 0;
+/* ---- the page ---- */
+
+enum read_pull result_page_pull(struct read_op *op, struct read_batch *batch) {
+    struct result_page *p = (struct result_page *)op;
+    if (p->ended) return READ_END;
+    batch->most = READ_BATCH;
+    if (p->has_limit && p->limit_left < batch->most) batch->most = (uint32_t)p->limit_left;
+    if (p->rows_left < batch->most) batch->most = (uint32_t)p->rows_left;
+    enum read_pull pull;
+    if (LIKELY(!p->limit_reached)) {
+        pull = read_next(p->below, batch);
+    } else { /* the rest of the page is read, and not returned */
+        batch->most = READ_BATCH;
+        while ((pull = read_next(&p->source->op, batch)) == READ_ROWS) p->source->read->past_limit += batch->n;
+    }
+    if (pull != READ_ROWS) {
+        p->ended = pull == READ_END;
+        return pull;
+    }
+    if (p->has_limit && (p->limit_left -= batch->n) == 0) {
+        p->limit_reached = p->source->last_query = true;
+        p->ended = !p->reads_on;
+    }
+    if (p->rows_left != UINT64_MAX && (p->rows_left -= batch->n) == 0) p->full = p->ended = true;
+    return pull;
 }
 
-/* Rows of several partitions are sorted at the end, so no page of them is known before. Where there
- * is nothing to read, there is nothing to sort. Keyspaces sorts within a page. */
-static int check_order(const struct read_spec *spec, bool empty) {
-    const struct select_plan *p = spec->plan;
-    if (empty && !p->n_aggregates && !p->grouped) return 0;
-    if (!p->order.given || !p->several_partitions) return 0;
-    if (spec->r->in->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
-    return err_invalid(
-        spec->r->err,
-        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
-        "ORDER BY or the IN and sort client side, or disable paging for this query");
+bool result_page_next(const struct result_page *p, struct paging_state *out) {
+    struct read_source *s = p->source;
+    if (p->limit_reached || p->whole || !(p->full || s->page_end)) return false;
+    if (p->group && p->group->pending) s->path->unread(s);
+    *out = (struct paging_state){.has_limit = p->has_limit, .limit_left = p->limit_left};
+    s->path->position(s, out);
+    return true;
 }
 
 /* ---- the chain ---- */
 
-static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+/* Builds the operators above the source. */
+static int build(struct select_run *run, const struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
-    if (!p->where->n_filters && !p->distinct && spec->partition_limit == UINT64_MAX) return below;
-    struct row_filter *filter = ARENA_NEW(spec->r->arena, struct row_filter);
-    if (!filter) return err_null(err_nomem(spec->r->err));
-    row_filter_init(filter, below, run->source);
-    filter->counts = !p->n_aggregates && !p->grouped;
-    filter->first_only = p->distinct;
-    if (p->where->n_filters && !(filter->filters = where_filters_bind(p->where, &spec->r->eval))) return NULL;
-    return &filter->op;
-}
-
-static int build(struct select_run *run, const struct read_spec *spec, void *keys) {
-    const struct select_plan *p = spec->plan;
+    struct arena *a = spec->r->arena;
     bool rows = !p->n_aggregates && !p->grouped;
-    run->source = p->path->open(spec, keys);
-    if (!run->source) return -1;
+    struct read_op *op = &run->source->op;
     run->source->partition_limit = !rows ? UINT64_MAX : p->distinct ? 1 : spec->partition_limit;
-    struct read_op *op = add_filter(run, &run->source->op, spec);
-    if (!op) return -1;
+    if (p->where->n_filters || p->distinct || spec->partition_limit != UINT64_MAX) {
+        struct row_filter *filter = ARENA_NEW(a, struct row_filter);
+        if (!filter) return err_nomem(spec->r->err);
+        *filter = (struct row_filter){.op = {row_filter_next}, .below = op, .source = run->source, .counts = rows,
+                                      .first_only = p->distinct};
+        if (p->where->n_filters && !(filter->filters = where_filters_bind(p->where, &spec->r->eval))) return -1;
+        op = &filter->op;
+    }
     if (!rows) {
-        run->group = ARENA_NEW(spec->r->arena, struct row_group);
+        run->group = ARENA_NEW(a, struct row_group);
         if (!run->group) return err_nomem(spec->r->err);
         if (row_group_init(run->group, op, run->source, spec->r, p, spec)) return -1;
         op = &run->group->op;
     }
     /* A select list that is a range of columns in order needs no projection. */
     if (!p->list.consecutive || !rows) {
-        struct row_project *project = ARENA_NEW(spec->r->arena, struct row_project);
+        struct row_project *project = ARENA_NEW(a, struct row_project);
         if (!project) return err_nomem(spec->r->err);
         if (row_project_init(project, op, spec->r, p, rows ? run->source->most : 1)) return -1;
         op = &project->op;
     }
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
     if (p->order.given && several && (!p->n_aggregates || p->grouped)) {
-        run->order = ARENA_NEW(spec->r->arena, struct row_order);
+        run->order = ARENA_NEW(a, struct row_order);
         if (!run->order) return err_nomem(spec->r->err);
         row_order_init(run->order, op, spec->r, p);
         op = &run->order->op;
     }
-    struct result_page *page = &run->page;
-    result_page_init(page, op, run->source);
-    page->group = run->group;
-    page->has_limit = spec->limit != UINT64_MAX;
-    page->limit_left = spec->limit;
-    page->ended = page->has_limit && page->limit_left == 0;
-    page->reads_on = spec->count_read_rows;
-    page->whole = run->order && !spec->as_keyspaces;
-    if (!spec->count_read_rows && !run->order && !run->source->single) page->rows_left = spec->page_rows;
+    bool by_rows = !spec->count_read_rows && !run->order && !run->source->single;
+    run->page = (struct result_page){.op = {result_page_pull},
+                                     .below = op,
+                                     .source = run->source,
+                                     .group = run->group,
+                                     .has_limit = spec->limit != UINT64_MAX,
+                                     .limit_left = spec->limit,
+                                     .rows_left = by_rows ? spec->page_rows : UINT64_MAX,
+                                     .reads_on = spec->count_read_rows,
+                                     .whole = run->order && !spec->as_keyspaces,
+                                     .ended = spec->limit == 0};
     return 0;
 }
 
@@ -131,7 +137,7 @@ static enum cql_outcome pull(struct cql_run *r) {
     batch.latched = NULL;
     batch.aggregates = NULL;
     if (r->blocking) stop_check_set(&stop_check); /* a loop reads no large row */
-    while ((got = read_next(&run->page.op, &batch)) == READ_ROWS) {
+    while ((got = result_page_pull(&run->page.op, &batch)) == READ_ROWS) {
         r->cost->rows_returned += batch.n;
         if (r->sink->rows(r->sink, batch.out, batch.n) == 0) continue;
         if (!r->err->set) err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
@@ -150,8 +156,8 @@ static enum cql_outcome pull(struct cql_run *r) {
         bool follows = result_page_next(&run->page, &state);
         if (!follows || !paging_encode(&state, p->salt, r->arena, next_page, r->err)) outcome = CQL_DONE;
     }
-    /* A serial read must not report data that a crash could still lose: its answer waits until all
-     * it may have seen is durable. */
+    /* A serial read must not report data that a crash could still lose: its response waits until all
+     * the writes that it may have read are durable. */
     bool serial = r->in->params.consistency == CL_SERIAL || r->in->params.consistency == CL_LOCAL_SERIAL;
     if (outcome == CQL_DONE && serial && !r->cost->is_system) {
         r->answer.commit_seq = eng_barrier_seq(r->db->options.eng);
@@ -172,50 +178,54 @@ static enum cql_outcome more(struct cql_run *r, const struct cql_statement *s) {
         fini(r);
         return CQL_FAILED;
     }
-    run->source->path->begin_part(run->source);
+    if (run->source->path->begin_part) run->source->path->begin_part(run->source);
     return pull(r);
 }
 
-static int start(struct cql_run *r, struct select_run *run, struct read_spec *spec) {
-    const struct select_plan *p = spec->plan;
-    void *keys = NULL;
-    bool empty = false;
-    if (r->in->params.paging_state.p) {
+/* Makes the chain that the statement and the request's parameters call for. */
+static int start(struct cql_run *r, struct select_run *run, const struct select_plan *p) {
+    const struct cql_params *params = &r->in->params;
+    const struct where_plan *w = p->where;
+    bool aggregates = p->n_aggregates || p->grouped, asked = params->page_size > 0, empty;
+    struct read_spec spec = {.r = r, .plan = p};
+    if (eval_limit(r, p->limit, &spec.limit) || eval_limit(r, p->partition_limit, &spec.partition_limit)) return -1;
+    if (p->group.fault) return err_invalid(r->err, "%s", p->group.fault);
+    if (term_check_subscripts(p->subscripts, &r->eval)) return -1;
+    spec.as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
+    spec.paged = !aggregates && (spec.as_keyspaces || asked) && !p->table->virt;
+    spec.page_rows = asked && (!aggregates || (p->grouped && !p->distinct)) ? (uint64_t)params->page_size : UINT64_MAX;
+    spec.count_read_rows = spec.as_keyspaces && !aggregates && !p->distinct && !p->partition_limit;
+    spec.may_unread = p->grouped && spec.page_rows != UINT64_MAX;
+    if (params->paging_state.p) {
         struct paging_state *resume = ARENA_NEW(r->arena, struct paging_state);
         if (!resume) return err_nomem(r->err);
-        if (paging_decode(r->in->params.paging_state, p->salt, resume, r->err)) return -1;
-        spec->resume = resume;
-        spec->limit = resume->has_limit ? resume->limit_left : UINT64_MAX;
+        if (paging_decode(params->paging_state, p->salt, resume, r->err)) return -1;
+        spec.resume = resume;
+        spec.limit = resume->has_limit ? resume->limit_left : UINT64_MAX;
     }
-    if (p->path->eval(spec, &keys, &empty)) return -1;
+    run->source = p->path->open(&spec, &empty);
+    if (!run->source) return -1;
     const char *warning = NULL;
-    if (p->where->keyless) warning = "Aggregation query used without partition key";
-    else if (p->where->partition_in) warning = "Aggregation query used on multiple partition keys (IN restriction)";
-    if ((p->n_aggregates || p->grouped) && warning && cql_warn(r, "%s", warning)) return -1;
-    if (check_order(spec, empty)) return -1;
-    if (build(run, spec, keys)) return -1;
+    if (w->keyless) warning = "Aggregation query used without partition key";
+    else if (w->partition_in) warning = "Aggregation query used on multiple partition keys (IN restriction)";
+    if (aggregates && warning && cql_warn(r, "%s", warning)) return -1;
+    /* Rows of several partitions are sorted at the end, so no page of them is known before. Where there
+     * is nothing to read, there is nothing to sort. Keyspaces sorts within a page. */
+    if (p->order.given && p->several_partitions && asked && !(spec.as_keyspaces && spec.paged) &&
+        (!empty || aggregates))
+        return err_invalid(
+            r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either "
+                    "remove the ORDER BY or the IN and sort client side, or disable paging for this query");
+    if (build(run, &spec)) return -1;
     if (r->sink->begin(r->sink, &run->statement->result))
         return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
     return 0;
 }
 
-/* The guidance calls it a partition scan when a condition cannot seek: on a column that is no key, or
- * an "or" of clustering keys, as IN is. */
-static void set_class(struct op_cost *c, const struct where_plan *w) {
-    bool scans = (w->filters_rows && w->rows != WHERE_ROW_KEYS) || w->clustering_in;
-    c->one_row_partitions = !w->table->n_clustering;
-    if (w->partitions == WHERE_TOKENS && w->has_token)
-        op_cost_class(c, QUERY_PARTITION_RANGE, GUIDANCE_PARTITION_RANGE);
-    else if (w->partitions == WHERE_TOKENS) op_cost_class(c, QUERY_TABLE_SCAN, GUIDANCE_TABLE_SCAN);
-    else if (w->rows == WHERE_ROW_KEYS)
-        op_cost_class(c, QUERY_POINT, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_POINT);
-    else op_cost_class(c, QUERY_ROW_RANGE, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_ROW_RANGE);
-}
-
 static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     const struct select_plan *p = s->plan;
+    const struct where_plan *w = p->where;
     const struct cql_admission *admission = cql_admission_of(r);
-    struct read_spec spec;
     if (consistency_check(r, CONSISTENCY_READ, s->table, &s->compat) || consistency_reach(r, s->table->keyspace))
         return CQL_FAILED;
     if (UNLIKELY(admission->begin) && !s->table->virt && admission->begin(admission->arg, r, s->table, r->err))
@@ -223,18 +233,28 @@ static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     r->answer.work_class = p->path->work_class;
     r->answer.deadline_per_part = p->n_aggregates || p->grouped;
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
-    if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in))
-        return CQL_OFFLOAD;
-    set_class(r->cost, p->where);
+    if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || w->partition_in)) return CQL_OFFLOAD;
+    /* The guidance calls it a partition scan when a condition cannot use the key's order: on a column that is no key,
+     * or an "or" of clustering keys, as IN is. */
+    bool scans = (w->filters_rows && w->rows != WHERE_ROW_KEYS) || w->clustering_in;
+    r->cost->one_row_partitions = !w->table->n_clustering;
+    if (w->partitions == WHERE_TOKENS && w->has_token)
+        op_cost_class(r->cost, QUERY_PARTITION_RANGE, GUIDANCE_PARTITION_RANGE);
+    else if (w->partitions == WHERE_TOKENS)
+        op_cost_class(r->cost, QUERY_TABLE_SCAN, GUIDANCE_TABLE_SCAN);
+    else if (w->rows == WHERE_ROW_KEYS)
+        op_cost_class(r->cost, QUERY_POINT, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_POINT);
+    else
+        op_cost_class(r->cost, QUERY_ROW_RANGE, scans ? GUIDANCE_PARTITION_SCAN : GUIDANCE_ROW_RANGE);
     struct select_run *run = ARENA_NEW(r->arena, struct select_run);
-    if (!run || make_spec(r, p, &spec)) {
-        if (!run) err_nomem(r->err);
+    if (!run) {
+        err_nomem(r->err);
         return CQL_FAILED;
     }
     run->statement = s;
     r->running = run;
     r->running_fini = fini;
-    if (start(r, run, &spec) == 0) return pull(r);
+    if (start(r, run, p) == 0) return pull(r);
     fini(r);
     return CQL_FAILED;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cql/read/operators.h"
+#include "cql/read/read.h"
 #include "cql/read/select.h"
 
 enum { ROWS_MAX = 16, AGAIN = -99 /* among rows: the source pauses */ };
@@ -52,8 +52,8 @@ static enum read_pull fake_next(struct read_op *op, struct read_batch *batch) {
 }
 
 static void fake_unread(struct read_source *s) { ((struct fake *)s)->unread++; }
-static void fake_place(const struct read_source *s, struct paging_state *out) { out->given = s->given; }
-static const struct access_path fake_path = {.unread = fake_unread, .place = fake_place};
+static void fake_position(const struct read_source *s, struct paging_state *out) { out->given = s->given; }
+static const struct access_path fake_path = {.unread = fake_unread, .position = fake_position};
 
 struct read_test {
     struct harness h;
@@ -128,6 +128,11 @@ static const char *pull(struct read_op *op, uint32_t n, enum read_pull *last) {
     return text;
 }
 
+static struct result_page page_over(struct read_test *t, struct read_op *below) {
+    return (struct result_page){
+        .op = {result_page_pull}, .below = below, .source = &t->source.base, .rows_left = UINT64_MAX};
+}
+
 static const struct read_spec unlimited = {.limit = UINT64_MAX, .partition_limit = UINT64_MAX};
 
 static void test_filter_passes_so_many_rows_of_a_partition_and_then_skips_it(void **state) {
@@ -136,8 +141,8 @@ static void test_filter_passes_so_many_rows_of_a_partition_and_then_skips_it(voi
     enum read_pull last;
     set_rows(t, {1, 1}, {1, 2}, {AGAIN, 0}, {2, 1}, {3, 1}, {3, 2}, {3, 3});
     t->source.base.partition_limit = 2;
-    row_filter_init(&f, &t->source.base.op, &t->source.base);
-    f.counts = true;
+    f = (struct row_filter){
+        .op = {row_filter_next}, .below = &t->source.base.op, .source = &t->source.base, .counts = true};
     assert_string_equal(pull(&f.op, 2, &last), "1,1 1,2 | 2,1 3,1 3,2");
     assert_int_equal(last, READ_END);
 }
@@ -147,8 +152,9 @@ static void test_filter_passes_the_first_row_of_a_partition_for_distinct(void **
     struct row_filter f;
     enum read_pull last;
     set_rows(t, {1, 1}, {1, 2}, {1, 3}, {2, 1}, {2, 2});
-    row_filter_init(&f, &t->source.base.op, &t->source.base);
-    f.first_only = true; /* and does not count: an aggregate over partitions */
+    /* it does not count: an aggregate over partitions */
+    f = (struct row_filter){
+        .op = {row_filter_next}, .below = &t->source.base.op, .source = &t->source.base, .first_only = true};
     assert_string_equal(pull(&f.op, 2, &last), "1,1 2,1");
     assert_int_equal(t->source.base.given, 0);
 }
@@ -242,7 +248,7 @@ static void test_page_ends_behind_its_rows_and_says_where_the_next_one_goes_on(v
     struct paging_state next;
     enum read_pull last;
     set_rows(t, {1, 1}, {AGAIN, 0}, {1, 2}, {1, 3});
-    result_page_init(&page, &t->source.base.op, &t->source.base);
+    page = page_over(t, &t->source.base.op);
     page.rows_left = 2;
     page.has_limit = true;
     page.limit_left = 3;
@@ -258,7 +264,7 @@ static void test_page_with_the_last_row_of_limit_is_the_last(void **state) {
     struct paging_state next;
     enum read_pull last;
     set_rows(t, {1, 1}, {1, 2}, {1, 3});
-    result_page_init(&page, &t->source.base.op, &t->source.base);
+    page = page_over(t, &t->source.base.op);
     page.rows_left = 2;
     page.has_limit = true;
     page.limit_left = 2;
@@ -274,7 +280,7 @@ static void test_page_that_ends_by_what_was_read_is_followed_by_another(void **s
     enum read_pull last;
     set_rows(t, {1, 1});
     t->source.ends_page = true;
-    result_page_init(&page, &t->source.base.op, &t->source.base);
+    page = page_over(t, &t->source.base.op);
     assert_string_equal(pull(&page.op, 2, &last), "1,1");
     assert_true(result_page_next(&page, &next));
 }
@@ -292,7 +298,7 @@ static void test_page_gives_the_row_of_the_next_group_back(void **state) {
     set_rows(t, {1, 1}, {1, 2}, {2, 1}, {3, 1});
     assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &spec), 0);
     assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan, 1), 0);
-    result_page_init(&page, &p.op, &t->source.base);
+    page = page_over(t, &p.op);
     page.group = &g;
     page.rows_left = 2;
     assert_string_equal(pull(&page.op, 2, &last), "1,2 2,1");
