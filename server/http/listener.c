@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/ticker.h"
 #include "server/http/certificate.h"
 
 /* CLIENTS_MAX: connections open at once. A few more may exist while libmicrohttpd closes those that
@@ -30,10 +31,8 @@ struct client {
 
 struct http_listener {
     struct MHD_Daemon *daemon;
-    pthread_t reaper; /* closes connections that are past their deadline */
+    struct ticker reaper; /* closes connections that are past their deadline */
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stopping, has_reaper;
     TAILQ_HEAD(, client) clients; /* in the order of their last answer, or of their beginning */
     unsigned n_clients;
     struct http_options o;
@@ -241,20 +240,17 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
 
 /* Once a second: closes the connections that are past their deadline. A connection that sends one
  * byte at a time never counts as idle in libmicrohttpd, so the daemon itself would keep it open. */
-static void *reaper(void *arg) {
+static int64_t close_overdue(void *arg) {
     struct http_listener *l = arg;
+    struct client *v, *next;
+    time_t now = now_s();
     pthread_mutex_lock(&l->lock);
-    while (!l->stopping) {
-        struct client *v, *behind;
-        time_t now = now_s();
-        for (v = TAILQ_FIRST(&l->clients); v; v = behind) {
-            behind = TAILQ_NEXT(v, entry);
-            if (v->until && v->until < now) close_client(l, v);
-        }
-        clock_cond_wait(&l->wake, &l->lock, 1000000);
+    for (v = TAILQ_FIRST(&l->clients); v; v = next) {
+        next = TAILQ_NEXT(v, entry);
+        if (v->until && v->until < now) close_client(l, v);
     }
     pthread_mutex_unlock(&l->lock);
-    return NULL;
+    return 1000000;
 }
 
 /* ---- life ---- */
@@ -303,28 +299,22 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     if (!l->o.request_s || l->o.request_s > REQUEST_SECONDS) l->o.request_s = REQUEST_SECONDS;
     TAILQ_INIT(&l->clients);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->wake, NULL);
+    ticker_init(&l->reaper, close_overdue, l);
     int rc = o->tls_cert && !(l->certificate = http_certificate_open(o->tls_cert, o->tls_key, e)) ? -1 : 0;
     if (!rc) l->daemon = start(l);
     if (!rc && !l->daemon)
         rc = err_set(e, ERR_CONFIG, "cannot listen on %s port %u for %s: %s", o->address, o->port, o->what,
                      strerror(errno));
-    if (!rc && pthread_create(&l->reaper, NULL, reaper, l))
-        rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
-    else l->has_reaper = !rc;
+    if (!rc) rc = ticker_start(&l->reaper, 0, e);
     if (!rc) *out = l;
     else http_stop(l);
     return rc ? -1 : 0;
 }
 
 void http_stop(struct http_listener *l) {
-    pthread_mutex_lock(&l->lock);
-    l->stopping = true;
-    pthread_cond_signal(&l->wake);
-    pthread_mutex_unlock(&l->lock);
-    if (l->has_reaper) pthread_join(l->reaper, NULL);
+    ticker_stop(&l->reaper);
     if (l->daemon) MHD_stop_daemon(l->daemon);
-    pthread_cond_destroy(&l->wake);
+    ticker_fini(&l->reaper);
     pthread_mutex_destroy(&l->lock);
     http_certificate_close(l->certificate);
     free(l);

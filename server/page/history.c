@@ -204,20 +204,15 @@ void history_sample(struct history *h) {
 
 /* ---- life ---- */
 
-/* Samples whenever a second of the wall clock has just ended, until the history is closed. */
-static void *run(void *arg) {
+/* The time until the next second of the wall clock has just ended. */
+static int64_t until_sample_us(void) {
     enum { SECOND_US = 1000000, AFTER_US = 20000 };
-    struct history *h = arg;
-    for (;;) {
-        int64_t left_us = SECOND_US - clock_wall_us(&clock_real) % SECOND_US + AFTER_US;
-        int64_t until_us = clock_machine_us(&clock_real) + left_us;
-        pthread_mutex_lock(&h->lock);
-        while (!h->stop && clock_cond_wait_until(&h->wake, &h->lock, until_us)) continue;
-        bool stops = h->stop;
-        pthread_mutex_unlock(&h->lock);
-        if (stops) return NULL;
-        history_sample(h);
-    }
+    return SECOND_US - clock_wall_us(&clock_real) % SECOND_US + AFTER_US;
+}
+
+static int64_t sample(void *arg) {
+    history_sample(arg);
+    return until_sample_us();
 }
 
 struct history *history_open_still(const struct history_options *o, struct err *e) {
@@ -226,7 +221,7 @@ struct history *history_open_still(const struct history_options *o, struct err *
     h->o = *o;
     h->fd = -1;
     pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->wake, NULL);
+    ticker_init(&h->ticker, sample, h);
     if (o->path) history_file_open(h);
     for (uint32_t i = 0; i < HISTORY_TABLES; i++)
         if (h->tables[i].object) ledger_watch(o->ledger, i, h->tables[i].object);
@@ -236,25 +231,19 @@ struct history *history_open_still(const struct history_options *o, struct err *
 struct history *history_open(const struct history_options *o, struct err *e) {
     struct history *h = history_open_still(o, e);
     if (!h) return NULL;
-    h->has_thread = !pthread_create(&h->thread, NULL, run, h);
-    if (h->has_thread) return h;
-    err_set(e, ERR_SERVER, "cannot start the thread of the page's history");
+    if (!ticker_start(&h->ticker, until_sample_us(), e)) return h;
     history_close(h);
     return NULL;
 }
 
 void history_close(struct history *h) {
-    pthread_mutex_lock(&h->lock);
-    h->stop = true;
-    pthread_cond_signal(&h->wake);
-    pthread_mutex_unlock(&h->lock);
-    if (h->has_thread) pthread_join(h->thread, NULL);
+    ticker_stop(&h->ticker);
     if (h->fd >= 0) {
         history_file_save(h);
         close(h->fd);
     }
     for (struct history_table *t = h->tables; t < h->tables + HISTORY_TABLES; t++) history_table_close(t);
-    pthread_cond_destroy(&h->wake);
+    ticker_fini(&h->ticker);
     pthread_mutex_destroy(&h->lock);
     free(h);
 }

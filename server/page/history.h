@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/ticker.h"
 #include "metering/ledger/ledger.h"
 #include "metering/limits/limit_table.h"
 #include "server/page/parts.h"
@@ -64,10 +65,8 @@ struct history_table {
 
 struct history {
     struct history_options o;
+    struct ticker ticker; /* takes a sample each second */
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t wake;
-    bool stop, has_thread;
-    pthread_t thread;
     uint32_t second; /* that was sampled last */
     uint32_t since;  /* seconds that this sample stands for */
     uint32_t saved;  /* the minute of the last save */
