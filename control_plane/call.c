@@ -119,9 +119,9 @@ const char *type_text(struct call *c, const struct cql_type *t) {
 
 enum { PAGE_ROOM = 1000, TOKEN_MAX = 2048 };
 
-int page_begin_at(struct call *c, struct page *p, const char *name, uint32_t room, enum api_error invalid) {
+int page_begin_at(struct call *c, struct result_page *p, const char *name, uint32_t room, enum api_error invalid) {
     const struct doc *token = doc_get(c->in, name);
-    *p = (struct page){.after = "", .room = room, .token = name};
+    *p = (struct result_page){.after = "", .room = room, .token = name};
     if (!token) return 0;
     unsigned char text[TOKEN_MAX + 4];
     int n = token->text.n % 4 || token->text.n > TOKEN_MAX ? -1
@@ -133,7 +133,7 @@ int page_begin_at(struct call *c, struct page *p, const char *name, uint32_t roo
     return p->after ? 0 : call_nomem(c);
 }
 
-int page_begin(struct call *c, struct page *p) {
+int page_begin(struct call *c, struct result_page *p) {
     const struct doc *room = doc_get(c->in, "maxResults");
     return page_begin_at(c, p, "nextToken", room ? (uint32_t)room->whole : PAGE_ROOM, API_ValidationException);
 }
@@ -147,7 +147,7 @@ int page_end(struct call *c, const char *token, const char *after) {
     return 0;
 }
 
-bool page_takes(struct call *c, struct page *p, const char *name) {
+bool page_takes(struct call *c, struct result_page *p, const char *name) {
     if (strcmp(name, p->after) <= 0) return false;
     if (p->room == 0) {
         if (*p->after && !doc_get(c->out, p->token)) c->make.failed = page_end(c, p->token, p->after) || c->make.failed;

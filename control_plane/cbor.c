@@ -12,19 +12,19 @@ enum { UNSIGNED, NEGATIVE, BYTES, TEXT, LIST, MAP, TAG, SIMPLE }; /* major types
 enum { FALSE = 20, TRUE, NUL, UNDEFINED, HALF = 25, FLOAT, DOUBLE, INDEFINITE = 31 };
 
 /* form: the low five bits. n: the argument, a number, a length or a float's bits. */
-struct head {
+struct cbor_head {
     uint8_t major, form;
     uint64_t n;
 };
 
-struct reader {
+struct cbor_reader {
     struct doc_builder b;
     const uint8_t *p, *end;
     struct buf text; /* the pieces of a text of indefinite length */
 };
 
 /* Reads a head. Tags are skipped: a moment's number is accepted without its tag, too. */
-static bool read_head(struct reader *r, struct head *h) {
+static bool read_head(struct cbor_reader *r, struct cbor_head *h) {
     do {
         if (r->p == r->end) return false;
         h->major = *r->p >> 5;
@@ -39,10 +39,10 @@ static bool read_head(struct reader *r, struct head *h) {
     return true;
 }
 
-static bool is_break(const struct head *h) { return h->major == SIMPLE && h->form == INDEFINITE; }
+static bool is_break(const struct cbor_head *h) { return h->major == SIMPLE && h->form == INDEFINITE; }
 
-static bool read_text(struct reader *r, const struct head *h, struct slice *text) {
-    struct head piece = *h;
+static bool read_text(struct cbor_reader *r, const struct cbor_head *h, struct slice *text) {
+    struct cbor_head piece = *h;
     if (h->form == INDEFINITE) {
         buf_clear(&r->text, SIZE_MAX);
         while (read_head(r, &piece) && !is_break(&piece)) {
@@ -58,7 +58,7 @@ static bool read_text(struct reader *r, const struct head *h, struct slice *text
     return true;
 }
 
-static bool read_real(struct reader *r, const struct head *h) {
+static bool read_real(struct cbor_reader *r, const struct cbor_head *h) {
     struct doc *d = doc_add(&r->b, DOC_REAL);
     if (!d) return false;
     if (h->form == HALF) { /* a sign, five bits of exponent, ten of fraction */
@@ -78,7 +78,7 @@ static bool read_real(struct reader *r, const struct head *h) {
 }
 
 /* Reads the item that begins with h. doc_begin bounds the recursion. */
-static bool read_item(struct reader *r, const struct head *h) {
+static bool read_item(struct cbor_reader *r, const struct cbor_head *h) {
     struct slice text;
     struct doc *d;
     switch (h->major) {
@@ -93,7 +93,7 @@ static bool read_item(struct reader *r, const struct head *h) {
     case MAP:
         if (!doc_begin(&r->b, h->major == MAP ? DOC_MAP : DOC_LIST)) return false;
         for (uint64_t i = 0; h->form == INDEFINITE || i < h->n; i++) {
-            struct head next;
+            struct cbor_head next;
             if (!read_head(r, &next)) return false;
             if (h->form == INDEFINITE && is_break(&next)) break;
             if (h->major == MAP) {
@@ -116,8 +116,8 @@ static bool read_item(struct reader *r, const struct head *h) {
 
 struct doc *cbor_read(struct arena *a, struct slice body, struct err *e) {
     if (!body.n) body = slice_str("\xa0");
-    struct reader r = {.b = {.arena = a}, .p = body.p, .end = body.p + body.n};
-    struct head h;
+    struct cbor_reader r = {.b = {.arena = a}, .p = body.p, .end = body.p + body.n};
+    struct cbor_head h;
     buf_init(&r.text, body.n);
     bool ok = read_head(&r, &h) && read_item(&r, &h) && r.p == r.end;
     buf_fini(&r.text);

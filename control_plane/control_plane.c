@@ -37,7 +37,7 @@ static const struct service {
 enum protocol { PROTOCOL_JSON, PROTOCOL_CBOR, PROTOCOL_QUERY };
 
 /* The operation that a request names, and the protocol of its answer. */
-struct asked {
+struct requested_operation {
     enum protocol protocol;
     enum service_id service;
     const char *operation; /* "" when the request names no operation of a service */
@@ -47,7 +47,7 @@ static bool begins(const char *text, const char *with) { return text && !strncmp
 
 /* Parses the name of a service ("KeyspacesService"), then the text between, then the operation.
  * Sets *asked and returns true when the text has this form. */
-static bool names_operation(const char *text, const char *between, struct asked *asked) {
+static bool names_operation(const char *text, const char *between, struct requested_operation *asked) {
     for (size_t i = 0; i < ARRAY_LEN(services); i++) {
         size_t n = strlen(services[i].target);
         if (!begins(text, services[i].target) || !begins(text + n, between)) continue;
@@ -60,18 +60,18 @@ static bool names_operation(const char *text, const char *between, struct asked 
 
 /* Operation X comes as POST /service/KeyspacesService/operation/X (CBOR), as POST / with the header
  * X-Amz-Target: KeyspacesService.X (JSON), or as POST / with a form that has Action=X. */
-static struct asked what_is_asked(struct arena *a, const struct http_request *q) {
+static struct requested_operation what_is_asked(struct arena *a, const struct http_request *q) {
     static const char path[] = "/service/";
     const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"),
                *type = http_header(q, "Content-Type");
-    struct asked asked = {.operation = ""};
+    struct requested_operation asked = {.operation = ""};
     bool post = !strcmp(q->method, "POST");
     if (begins(q->path, path) || (smithy && !strcmp(smithy, "rpc-v2-cbor"))) {
         asked.protocol = PROTOCOL_CBOR;
         if (post && begins(q->path, path)) names_operation(q->path + sizeof(path) - 1, "/operation/", &asked);
     } else if (post && !names_operation(target, ".", &asked) && begins(type, "application/x-www-form-urlencoded")) {
         const char *action = form_find(a, q->body, "Action");
-        asked = (struct asked){.protocol = PROTOCOL_QUERY,
+        asked = (struct requested_operation){.protocol = PROTOCOL_QUERY,
                                .service = SERVICE_CLOUDWATCH,
                                .operation = action ? action : ""};
     }
@@ -112,7 +112,7 @@ static bool is_type(const char *given, const char *due) {
 
 /* Checks the Content-Type. A web page may not send the types of JSON and CBOR to another site
  * without a preflight request (CORS). */
-static int check_type(const struct http_request *q, const struct asked *asked, struct call *c) {
+static int check_type(const struct http_request *q, const struct requested_operation *asked, struct call *c) {
     static const struct {
         const char *due, *or;
     } types[] = {[PROTOCOL_JSON] = {"application/x-amz-json-1.0", "application/x-amz-json-1.1"},
@@ -152,7 +152,8 @@ static int run_statement(struct call *c) {
     return -1;
 }
 
-static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
+static int run_call(const struct control_plane *p, const struct http_request *q,
+                    const struct requested_operation *asked,
                     struct call *c) {
     const struct operation *op = NULL;
     for (size_t i = 0; i < ARRAY_LEN(operations) && !op; i++)
@@ -183,7 +184,8 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
 
 /* Runs the call with schema and roles that are as new as the request: other servers on the store may have changed
  * them. When these cannot be read, a call that succeeds is answered all the same. */
-static int run_newest(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
+static int run_newest(const struct control_plane *p, const struct http_request *q,
+                      const struct requested_operation *asked,
                       struct call *c) {
     struct err why = {0};
     int unsure = cql_catch_up(p->o.db, &why), rc = run_call(p, q, asked, c);
@@ -240,13 +242,13 @@ static const char *request_id(struct arena *a) {
     return id ? id : "";
 }
 
-static void write_doc(const struct asked *asked, const struct doc *d, struct buf *out) {
+static void write_doc(const struct requested_operation *asked, const struct doc *d, struct buf *out) {
     if (asked->protocol == PROTOCOL_CBOR) cbor_write(d, out);
     else json_write(d, out);
 }
 
 /* Writes an error. In JSON and CBOR the member "__type" has the error's name. */
-static void answer_error(struct call *c, const struct asked *asked, struct http_answer *out) {
+static void answer_error(struct call *c, const struct requested_operation *asked, struct http_answer *out) {
     const struct service *service = &services[asked->service];
     if (c->err->set && c->err->no_memory) c->error = API_InternalServerException;
     const struct api_error_info *info = error_of(asked->service, c->error);
@@ -277,7 +279,7 @@ static void respond(struct control_plane *p, const struct http_request *q, const
     arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
     struct call c = {
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
-    struct asked asked = what_is_asked(&arena, q);
+    struct requested_operation asked = what_is_asked(&arena, q);
     int rc;
     const struct ip_address client = http_client(q);
     c.operation = asked.operation;

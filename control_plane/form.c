@@ -9,7 +9,7 @@
 
 enum { ENTRIES = 50000 };
 
-struct entry {
+struct form_entry {
     struct slice path, value; /* decoded */
     uint32_t at;              /* in the body */
 };
@@ -79,7 +79,7 @@ static bool is_number(struct slice s) {
 }
 
 static int entry_order(const void *x, const void *y) {
-    const struct entry *a = x, *b = y;
+    const struct form_entry *a = x, *b = y;
     struct slice left = a->path, right = b->path;
     while (left.n && right.n) {
         struct slice l = first_part(left), r = first_part(right);
@@ -106,7 +106,7 @@ static struct doc *add(struct arena *a, struct doc *to, struct slice name, enum 
 
 /* Adds an entry to the tree, with the maps of its path. Entries are sorted, so that a map which
  * this path needs and which exists already is the last of its parent. */
-static bool put_entry(struct arena *a, struct doc *root, const struct entry *x, uint32_t *n_nodes) {
+static bool put_entry(struct arena *a, struct doc *root, const struct form_entry *x, uint32_t *n_nodes) {
     struct doc *at = root;
     struct slice path = x->path;
     for (uint32_t depth = 0; depth < DOCUMENT_DEPTH; depth++) {
@@ -124,15 +124,15 @@ static bool put_entry(struct arena *a, struct doc *root, const struct entry *x, 
     return false;
 }
 
-static struct entry *read_entries(struct arena *a, struct slice body, uint32_t *n) {
+static struct form_entry *read_entries(struct arena *a, struct slice body, uint32_t *n) {
     uint32_t most = 1;
     for (size_t i = 0; i < body.n; i++) most += body.p[i] == '&';
-    struct entry *list = most > ENTRIES ? NULL : ARENA_ARRAY(a, most, struct entry);
+    struct form_entry *list = most > ENTRIES ? NULL : ARENA_ARRAY(a, most, struct form_entry);
     struct slice name, value;
     *n = 0;
     while (list && next_pair(&body, &name, &value)) {
         if (!name.n && !value.n) continue;
-        struct entry *x = &list[*n];
+        struct form_entry *x = &list[*n];
         x->at = (*n)++;
         if (!decode(a, name, &x->path) || !decode(a, value, &x->value)) return NULL;
     }
@@ -141,7 +141,7 @@ static struct entry *read_entries(struct arena *a, struct slice body, uint32_t *
 
 struct doc *form_read(struct arena *a, struct slice body, struct err *e) {
     uint32_t n, n_nodes = 0;
-    struct entry *list = read_entries(a, body, &n);
+    struct form_entry *list = read_entries(a, body, &n);
     struct doc *root = list ? doc_new(a, DOC_MAP) : NULL;
     if (list) qsort(list, n, sizeof(*list), entry_order);
     for (uint32_t i = 0; root && i < n; i++)

@@ -70,7 +70,7 @@ int metric_name_take(struct call *c, const struct doc *d, struct metric_name *ou
 
 /* ---- points ---- */
 
-struct reading {
+struct series_reader {
     struct call *c;
     const struct metric_name *name;
     const struct metric_span *span;
@@ -80,7 +80,7 @@ struct reading {
 };
 
 static int take(void *arg, const struct metric *m) {
-    struct reading *r = arg;
+    struct series_reader *r = arg;
     struct metric_series *s = r->out;
     int64_t at = (int64_t)m->minute * 60, period = r->span->period;
     if (strcmp(m->operation, r->name->operation) || at < r->span->start || at >= r->span->end ||
@@ -110,7 +110,7 @@ static int by_time(const void *a, const void *b) {
 int metric_series_read(struct call *c, const struct metric_name *name, const struct metric_span *span,
                        const struct doc *unit, struct metric_series *out) {
     const struct metric_want want = {.name = name->name, .keyspace = name->keyspace, .table = name->table};
-    struct reading r = {.c = c, .name = name, .span = span, .unit = unit, .out = out};
+    struct series_reader r = {.c = c, .name = name, .span = span, .unit = unit, .out = out};
     const struct metric_source *source = &c->o->metrics;
     *out = (struct metric_series){0};
     c->error = API_InternalServerException;

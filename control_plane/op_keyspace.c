@@ -135,7 +135,7 @@ int op_get_keyspace(struct call *c) {
 }
 
 int op_list_keyspaces(struct call *c) {
-    struct page p;
+    struct result_page p;
     if (page_begin(c, &p)) return -1;
     struct doc *all = doc_put(&c->make, c->out, "keyspaces", DOC_LIST);
     for (uint32_t i = 0; i < c->schema->n_spaces; i++) {

@@ -57,16 +57,16 @@ int op_get_metric_statistics(struct call *c) {
 /* key: the metric's parts, one after the other. Metrics are sorted by it, and page tokens
  * contain it. */
 enum { KEY = 320 };
-struct listed {
+struct listed_metric {
     const char *name;
     char keyspace[METRIC_NAME], table[METRIC_NAME];
     const char *operation;
     char key[KEY];
 };
-struct listing {
+struct metric_listing {
     struct call *c;
     uint32_t n, cap;
-    struct listed *list;
+    struct listed_metric *list;
 };
 
 static bool fits(const struct doc *filter, const char *dimension, const char *value) {
@@ -75,7 +75,7 @@ static bool fits(const struct doc *filter, const char *dimension, const char *va
 }
 
 static int take(void *arg, const struct metric *m) {
-    struct listing *l = arg;
+    struct metric_listing *l = arg;
     const struct doc *filters = doc_get(l->c->in, "Dimensions"), *name = doc_get(l->c->in, "MetricName");
     if (name && !slice_is(name->text, m->name)) return 0;
     for (const struct doc *f = filters ? filters->first : NULL; f; f = f->next)
@@ -83,13 +83,13 @@ static int take(void *arg, const struct metric *m) {
             return 0;
     if (l->n == l->cap) {
         l->cap = l->cap ? 2 * l->cap : 256;
-        struct listed *list = ARENA_ARRAY(l->c->arena, l->cap, struct listed);
+        struct listed_metric *list = ARENA_ARRAY(l->c->arena, l->cap, struct listed_metric);
         if (!list) return call_nomem(l->c);
         if (l->n) memcpy(list, l->list, l->n * sizeof(*list));
         l->list = list;
     }
-    struct listed *x = &l->list[l->n];
-    *x = (struct listed){.name = m->name, .operation = m->operation};
+    struct listed_metric *x = &l->list[l->n];
+    *x = (struct listed_metric){.name = m->name, .operation = m->operation};
     memcpy(x->keyspace, m->keyspace, sizeof(x->keyspace));
     memcpy(x->table, m->table, sizeof(x->table));
     snprintf(x->key, sizeof(x->key), "%s/%s/%s/%s", m->name, m->keyspace, m->table, m->operation);
@@ -98,7 +98,7 @@ static int take(void *arg, const struct metric *m) {
 }
 
 static int by_key(const void *a, const void *b) {
-    return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key);
+    return strcmp(((const struct listed_metric *)a)->key, ((const struct listed_metric *)b)->key);
 }
 
 static void put_dimension(struct call *c, struct doc *to, const char *name, const char *value) {
@@ -113,8 +113,8 @@ int op_list_metrics(struct call *c) {
     const struct doc *namespace = doc_get(c->in, "Namespace");
     const struct metric_source *source = &c->o->metrics;
     const struct metric_want want = {.names_only = true};
-    struct listing l = {.c = c};
-    struct page page;
+    struct metric_listing l = {.c = c};
+    struct result_page page;
     if (metric_check_permission(c) || page_begin_at(c, &page, "NextToken", ROOM, API_InvalidParameterValueException))
         return -1;
     c->error = API_InternalServerException;
@@ -124,7 +124,7 @@ int op_list_metrics(struct call *c) {
     if (l.n) qsort(l.list, l.n, sizeof(*l.list), by_key);
     struct doc *metrics = doc_put(&c->make, c->out, "Metrics", DOC_LIST);
     for (uint32_t i = 0; i < l.n; i++) {
-        const struct listed *x = &l.list[i];
+        const struct listed_metric *x = &l.list[i];
         if ((i > 0 && !strcmp(x->key, x[-1].key)) || !page_takes(c, &page, x->key)) continue;
         struct doc *d = doc_put(&c->make, metrics, NULL, DOC_MAP);
         doc_put_text(&c->make, d, "Namespace", "AWS/Cassandra");

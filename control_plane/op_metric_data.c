@@ -126,7 +126,7 @@ static int answer(struct request *r, uint64_t skip, uint64_t room) {
 int op_get_metric_data(struct call *c) {
     struct request r = {.c = c};
     const struct doc *most = doc_get(c->in, "MaxDatapoints");
-    struct page page;
+    struct result_page page;
     char *end;
     if (metric_check_permission(c) || metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) ||
         page_begin_at(c, &page, "NextToken", 0, API_InvalidNextToken))

@@ -309,7 +309,7 @@ static int list(struct call *c, const char *member, bool (*fits)(const struct ca
                 void (*put_one)(struct call *c, struct doc *to, const struct target *x)) {
     enum { ROOM = 50 };
     const struct doc *room = doc_get(c->in, "MaxResults");
-    struct page page;
+    struct result_page page;
     if (room && (room->whole < 1 || room->whole > ROOM))
         return call_fail(c, API_ValidationException, "MaxResults must be from 1 to %d.", ROOM);
     if (page_begin_at(c, &page, "NextToken", room ? (uint32_t)room->whole : ROOM, API_InvalidNextTokenException))

@@ -377,7 +377,7 @@ int op_get_table_auto_scaling_settings(struct call *c) {
 
 int op_list_tables(struct call *c) {
     const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
-    struct page p;
+    struct result_page p;
     if (!space || page_begin(c, &p)) return -1;
     struct doc *all = doc_put(&c->make, c->out, "tables", DOC_LIST);
     /* Merges live tables and tables that are being deleted, in the order of their names. */

@@ -55,7 +55,7 @@ int op_untag_resource(struct call *c) { return change(c, false); }
 
 int op_list_tags_for_resource(struct call *c) {
     struct resource_name r;
-    struct page p;
+    struct result_page p;
     if (find(c, &r) || page_begin(c, &p)) return -1;
     const struct schema_keyspace *ks = call_space(c, r.keyspace)->keyspace;
     const struct schema_table *t = r.table ? call_table(c, r.keyspace, r.table) : NULL;

@@ -85,7 +85,7 @@ int op_get_type(struct call *c) {
 
 int op_list_types(struct call *c) {
     const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
-    struct page p;
+    struct result_page p;
     if (!space || page_begin(c, &p)) return -1;
     struct doc *all = doc_put(&c->make, c->out, "types", DOC_LIST);
     for (uint32_t i = 0; i < space->n_types; i++)

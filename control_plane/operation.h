@@ -73,18 +73,19 @@ const char *type_text(struct call *c, const struct cql_type *t);
 /* ---- pages ---- */
 
 /* A page of a list of names, which are in order. */
-struct page {
+struct result_page {
     const char *after; /* the page begins after this name; "": at the beginning */
     uint32_t room;     /* how many more names fit */
     const char *token; /* the name of the member with the token, in requests and in answers */
 };
 /* Reads the members maxResults and nextToken of the request. */
-int page_begin(struct call *c, struct page *p) MUST_CHECK;
+int page_begin(struct call *c, struct result_page *p) MUST_CHECK;
 /* Begins a page of room names; token: the name of the service's member with the token. Returns -1
  * if the error invalid, because the token is not one of this service. */
-int page_begin_at(struct call *c, struct page *p, const char *token, uint32_t room, enum api_error invalid) MUST_CHECK;
+int page_begin_at(struct call *c, struct result_page *p, const char *token, uint32_t room,
+                  enum api_error invalid) MUST_CHECK;
 /* Is the name on the page? Call it with each name, in order. When the page is full it puts the
  * token into the answer. */
-bool page_takes(struct call *c, struct page *p, const char *name);
+bool page_takes(struct call *c, struct result_page *p, const char *name);
 /* Puts a token into the answer: the next page begins after the name. */
 int page_end(struct call *c, const char *token, const char *after) MUST_CHECK;

@@ -37,20 +37,20 @@ static const struct shape shapes[SHAPES] = {
 #include "control_plane/shape.def"
 };
 
-struct member {
+struct shape_member {
     enum shape_id of, shape;
     const char *name;
     bool required;
 };
 
-static const struct member members[] = {
+static const struct shape_member members[] = {
 #define MEMBER(of_, name_, shape_, required_) \
     {.of = SHAPE_##of_, .shape = SHAPE_##shape_, .name = #name_, .required = required_},
 #include "control_plane/shape.def"
 };
 
 /* A running check: its path in the document, and the breaches that it has found. */
-struct check {
+struct shape_checking {
     char path[512];
     struct buf found;
     uint32_t n_found;
@@ -73,7 +73,7 @@ static void put_value(const struct doc *d, struct buf *out) {
     }
 }
 
-static void find(struct check *c, const struct doc *d, const char *constraint, const char *of) {
+static void find(struct shape_checking *c, const struct doc *d, const char *constraint, const char *of) {
     if (c->n_found++ >= FOUND_MOST) return;
     if (c->found.n) buf_put_str(&c->found, "; ");
     buf_put_str(&c->found, "Value ");
@@ -81,13 +81,13 @@ static void find(struct check *c, const struct doc *d, const char *constraint, c
     buf_printf(&c->found, " at '%s' failed to satisfy constraint: Member must %s%s", c->path, constraint, of);
 }
 
-static void find_bound(struct check *c, const struct doc *d, const char *what, int64_t bound) {
+static void find_bound(struct shape_checking *c, const struct doc *d, const char *what, int64_t bound) {
     char text[32];
     snprintf(text, sizeof(text), "%" PRId64, bound);
     find(c, d, what, text);
 }
 
-static size_t enter(struct check *c, const char *name, int64_t index) {
+static size_t enter(struct shape_checking *c, const char *name, int64_t index) {
     size_t n = strlen(c->path);
     if (name)
         snprintf(c->path + n, sizeof(c->path) - n, "%s%c%s", n ? "." : "", tolower((unsigned char)*name), name + 1);
@@ -114,7 +114,7 @@ static bool fits_pattern(const char *pattern, const struct doc *d) {
     return fits;
 }
 
-static void check_choice(struct check *c, const struct shape *s, const struct doc *d) {
+static void check_choice(struct shape_checking *c, const struct shape *s, const struct doc *d) {
     char all[2048];
     for (const char *at = s->values; *at;) {
         size_t n = strcspn(at, ",");
@@ -142,7 +142,7 @@ static bool is_of_kind(const struct shape *s, const struct doc *d) {
 }
 
 /* Checks a node and all below it. The recursion is as deep as the model, which is finite. */
-static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
+static void check_doc(struct shape_checking *c, enum shape_id id, const struct doc *d) {
     const struct shape *s = &shapes[id];
     if (!is_of_kind(s, d)) {
         c->other_kind = true;
@@ -196,7 +196,7 @@ static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
 }
 
 enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct err *e) {
-    struct check c = {0};
+    struct shape_checking c = {0};
     buf_init(&c.found, 0);
     check_doc(&c, shape, d);
     bool found = c.n_found > 0;

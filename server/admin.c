@@ -11,7 +11,7 @@ struct admin {
     struct eng *eng;
     struct membership *membership; /* NULL if there is one server */
     struct system_metering *metering;
-    struct page *page;
+    struct live_page *page;
 };
 
 static void put_header(struct buf *out, const char *name, const char *type, const char *help) {
@@ -155,7 +155,7 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
 
 int admin_start(struct admin **out, const char *address, uint16_t port, const struct http_hosts *hosts,
                 struct np_front *front, struct eng *eng, struct membership *membership,
-                struct system_metering *metering, struct page *page, struct err *e) {
+                struct system_metering *metering, struct live_page *page, struct err *e) {
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));

@@ -14,6 +14,6 @@ struct admin;
  * http_options. page: is stopped, and not freed, by admin_stop. */
 int admin_start(struct admin **out, const char *address, uint16_t port, const struct http_hosts *hosts,
                 struct np_front *front, struct eng *eng, struct membership *membership,
-                struct system_metering *metering, struct page *page, struct err *e) MUST_CHECK;
+                struct system_metering *metering, struct live_page *page, struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
 uint16_t admin_port(const struct admin *a);

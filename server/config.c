@@ -133,14 +133,14 @@ static int load_flags(struct config *c, int argc, char **argv, struct err *e) {
 
 /* ---- YAML: one flat mapping of keys to scalars ---- */
 
-struct yaml {
+struct config_yaml {
     struct config *c;
     const char *path;
     bool inside; /* the mapping */
     yaml_event_t key; /* without a value so far; of no type: there is none */
 };
 
-static int yaml_pair(struct yaml *y, const yaml_event_t *value, struct err *e) {
+static int yaml_pair(struct config_yaml *y, const yaml_event_t *value, struct err *e) {
     const char *name = (const char *)y->key.data.scalar.value;
     char near[96];
     int o = find_option(name, y->key.data.scalar.length);
@@ -150,7 +150,7 @@ static int yaml_pair(struct yaml *y, const yaml_event_t *value, struct err *e) {
     return set_value(y->c, o, (const char *)value->data.scalar.value, e);
 }
 
-static int yaml_event(struct yaml *y, yaml_event_t *event, struct err *e) {
+static int yaml_event(struct config_yaml *y, yaml_event_t *event, struct err *e) {
     bool scalar = event->type == YAML_SCALAR_EVENT && y->inside, begins = event->type == YAML_MAPPING_START_EVENT;
     int rc = 0;
     if (scalar && y->key.type == YAML_NO_EVENT) {
@@ -170,7 +170,7 @@ static int yaml_event(struct yaml *y, yaml_event_t *event, struct err *e) {
 /* Reads events instead of a document, so that a nested value ends it at once. */
 static int load_yaml(struct config *c, const char *path, struct err *e) {
     enum { BYTES_MAX = 1 << 20 };
-    struct yaml y = {.c = c, .path = path};
+    struct config_yaml y = {.c = c, .path = path};
     struct buf text;
     yaml_parser_t parser;
     buf_init(&text, 0);

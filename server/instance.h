@@ -51,8 +51,8 @@ struct instance {
     struct np_audit *audit; /* NULL if none */
     _Atomic int64_t slow_us; /* np_options points to it */
     struct np_front *front;
-    struct history *history; /* of the live page; NULL if the admin port is off */
-    struct page *page;
+    struct page_history *history; /* of the live page; NULL if the admin port is off */
+    struct live_page *page;
     struct admin *admin;
     struct control_plane *control_plane; /* AWS's API; NULL means off */
     struct local_socket *local;

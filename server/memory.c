@@ -31,7 +31,7 @@ static unsigned cores(void) {
     return n > 0 ? (unsigned)n : 1;
 }
 
-static const struct part {
+static const struct memory_bounds {
     unsigned of_64;
     size_t least, most; /* MB */
 } parts[MEMORY_CACHE] = {

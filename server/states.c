@@ -109,7 +109,7 @@ void states_set_control_plane(struct states *s, struct control_plane *cp) {
     pthread_mutex_unlock(&s->turn);
 }
 
-void states_set_page(struct states *s, struct page *page) {
+void states_set_page(struct states *s, struct live_page *page) {
     pthread_mutex_lock(&s->turn);
     s->page = page;
     pthread_mutex_unlock(&s->turn);

@@ -20,7 +20,7 @@ struct states {
     struct np_front *const *front;
     pthread_mutex_t turn;                /* one state at a time is saved, put back or removed */
     struct control_plane *control_plane; /* read with the turn held; NULL if none, or not yet */
-    struct page *page;                   /* likewise, the live page */
+    struct live_page *page;                   /* likewise, the live page */
     struct catalog_states ops;
 };
 
@@ -31,4 +31,4 @@ void states_init(struct states *s, struct eng *eng, struct catalog *c, struct ac
  * again. */
 void states_set_control_plane(struct states *s, struct control_plane *cp);
 /* The same for the live page. */
-void states_set_page(struct states *s, struct page *page);
+void states_set_page(struct states *s, struct live_page *page);

@@ -21,8 +21,8 @@ enum { CLIENTS_MAX = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
 
 /* A connection. The daemon's thread makes and frees it; its place in the list and its deadline are
  * protected by the listener's lock. */
-struct client {
-    TAILQ_ENTRY(client) entry;
+struct http_client_state {
+    TAILQ_ENTRY(http_client_state) entry;
     int fd;
     bool listed;
     bool served; /* a request of it was answered */
@@ -33,7 +33,7 @@ struct http_listener {
     struct MHD_Daemon *daemon;
     struct ticker reaper; /* closes connections that are past their deadline */
     pthread_mutex_t lock;
-    TAILQ_HEAD(, client) clients; /* in the order of their last answer, or of their beginning */
+    TAILQ_HEAD(, http_client_state) clients; /* in the order of their last answer, or of their beginning */
     unsigned n_clients;
     struct http_options o;
     struct http_certificate *certificate; /* NULL for no TLS */
@@ -77,7 +77,7 @@ static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.re
  * of the list now. */
 static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds, bool answered) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct client *v = info ? info->socket_context : NULL;
+    struct http_client_state *v = info ? info->socket_context : NULL;
     if (!v) return;
     pthread_mutex_lock(&l->lock);
     v->until = seconds ? now_s() + seconds : 0;
@@ -192,13 +192,13 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_R
 /* ---- clients ---- */
 
 /* Removes the connection from the list. Under the lock. */
-static void unlist(struct http_listener *l, struct client *v) {
+static void unlist(struct http_listener *l, struct http_client_state *v) {
     TAILQ_REMOVE(&l->clients, v, entry);
     l->n_clients--;
     v->listed = false;
 }
 
-static void close_client(struct http_listener *l, struct client *v) {
+static void close_client(struct http_listener *l, struct http_client_state *v) {
     unlist(l, v);
     shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
@@ -206,7 +206,7 @@ static void close_client(struct http_listener *l, struct client *v) {
 static void on_connection(void *arg, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
-    struct client *v = *context;
+    struct http_client_state *v = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (!v) return;
         pthread_mutex_lock(&l->lock);
@@ -221,13 +221,13 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
     *context = v = calloc(1, sizeof(*v));
     if (!v || !info) return;
     pthread_mutex_lock(&l->lock);
-    *v = (struct client){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
+    *v = (struct http_client_state){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
     TAILQ_INSERT_TAIL(&l->clients, v, entry);
     if (++l->n_clients > CLIENTS_MAX) {
         /* Makes room for the new one, the last in the list: the oldest that has sent no whole request
          * yet; else the one whose last answer is the longest ago. One whose request is being
          * answered is the last choice. */
-        struct client *x, *idle = NULL;
+        struct http_client_state *x, *idle = NULL;
         TAILQ_FOREACH(x, &l->clients, entry) {
             if (!x->until || !TAILQ_NEXT(x, entry)) continue;
             if (!idle || !x->served) idle = x;
@@ -242,7 +242,7 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
  * byte at a time never counts as idle in libmicrohttpd, so the daemon itself would keep it open. */
 static int64_t close_overdue(void *arg) {
     struct http_listener *l = arg;
-    struct client *v, *next;
+    struct http_client_state *v, *next;
     time_t now = now_s();
     pthread_mutex_lock(&l->lock);
     for (v = TAILQ_FIRST(&l->clients); v; v = next) {

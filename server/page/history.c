@@ -14,7 +14,7 @@ static const struct series_info infos[] = {
 
 const struct series_info *series_info(enum series s) { return &infos[s]; }
 
-struct history_table *history_find(struct history *h, uint32_t object) {
+struct history_table *history_find(struct page_history *h, uint32_t object) {
     for (struct history_table *t = h->tables; object && t < h->tables + HISTORY_TABLES; t++)
         if (t->object == object) return t;
     return NULL;
@@ -22,7 +22,7 @@ struct history_table *history_find(struct history *h, uint32_t object) {
 
 /* ---- watched tables ---- */
 
-static void unwatch(struct history *h, struct history_table *t) {
+static void unwatch(struct page_history *h, struct history_table *t) {
     ledger_watch(h->o.ledger, (uint32_t)(t - h->tables), 0);
     history_file_forget(h, t);
     history_table_close(t);
@@ -35,7 +35,7 @@ static double minute_load(const struct table_stats *t, uint32_t second) {
 }
 
 /* A free entry, or the one whose table has had the least load, if that is less than load. */
-static struct history_table *entry_for(struct history *h, double load) {
+static struct history_table *entry_for(struct page_history *h, double load) {
     struct history_table *least = NULL;
     for (struct history_table *t = h->tables; t < h->tables + HISTORY_TABLES; t++) {
         if (!t->object) return t;
@@ -48,7 +48,7 @@ static struct history_table *entry_for(struct history *h, double load) {
 }
 
 /* Begins to watch the table, if there is an entry for it. */
-static void watch(struct history *h, const struct history_candidate *c) {
+static void watch(struct page_history *h, const struct history_candidate *c) {
     struct err e = {0};
     struct history_table *t = entry_for(h, c->minute_load);
     if (!t) return;
@@ -116,7 +116,7 @@ static void set_values(struct history_table *t, const struct table_stats *b) {
 
 /* Under the ledger's lock. */
 static int take_table(void *arg, const struct table_stats *b, uint32_t second) {
-    struct history *h = arg;
+    struct page_history *h = arg;
     struct history_table *t = history_find(h, b->object);
     double load = minute_load(b, second);
     if (!t && b->object && (!h->candidate.object || load > h->candidate.minute_load)) {
@@ -136,7 +136,7 @@ static int take_table(void *arg, const struct table_stats *b, uint32_t second) {
     return 0;
 }
 
-static void add_partitions(struct history *h, uint32_t second) {
+static void add_partitions(struct page_history *h, uint32_t second) {
     size_t n;
     struct ledger_partition *all = ledger_partition_usage(h->o.ledger, &n);
     for (size_t i = 0; all && i < n; i++) {
@@ -157,7 +157,7 @@ static void add_partitions(struct history *h, uint32_t second) {
     free(all);
 }
 
-static void add_table(struct history *h, struct history_table *t, uint32_t second) {
+static void add_table(struct page_history *h, struct history_table *t, uint32_t second) {
     uint32_t now[SHARD_RANGES][RANGE_FIGURES];
     float values[SHARD_RANGES * RANGE_FIGURES];
     double read = 0, write = 0;
@@ -177,7 +177,7 @@ static void add_table(struct history *h, struct history_table *t, uint32_t secon
     t->seconds = 0;
 }
 
-void history_sample(struct history *h) {
+void history_sample(struct page_history *h) {
     uint32_t second = (uint32_t)(clock_wall_us(h->o.clock) / 1000000) - 1;
     pthread_mutex_lock(&h->lock);
     if (second > h->second) {
@@ -215,8 +215,8 @@ static int64_t sample(void *arg) {
     return until_sample_us();
 }
 
-struct history *history_open_still(const struct history_options *o, struct err *e) {
-    struct history *h = calloc(1, sizeof(*h));
+struct page_history *history_open_still(const struct history_options *o, struct err *e) {
+    struct page_history *h = calloc(1, sizeof(*h));
     if (!h) return err_null(err_nomem(e));
     h->o = *o;
     h->fd = -1;
@@ -228,15 +228,15 @@ struct history *history_open_still(const struct history_options *o, struct err *
     return h;
 }
 
-struct history *history_open(const struct history_options *o, struct err *e) {
-    struct history *h = history_open_still(o, e);
+struct page_history *history_open(const struct history_options *o, struct err *e) {
+    struct page_history *h = history_open_still(o, e);
     if (!h) return NULL;
     if (!ticker_start(&h->ticker, until_sample_us(), e)) return h;
     history_close(h);
     return NULL;
 }
 
-void history_close(struct history *h) {
+void history_close(struct page_history *h) {
     ticker_stop(&h->ticker);
     if (h->fd >= 0) {
         history_file_save(h);

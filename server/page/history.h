@@ -63,7 +63,7 @@ struct history_table {
     struct parts parts;
 };
 
-struct history {
+struct page_history {
     struct history_options o;
     struct ticker ticker; /* takes a sample each second */
     pthread_mutex_t lock; /* of all below */
@@ -83,14 +83,14 @@ struct history {
 };
 
 /* Returns NULL with e set. A file that cannot be opened is named in the log. */
-struct history *history_open(const struct history_options *o, struct err *e) MUST_CHECK;
-void history_close(struct history *h);
+struct page_history *history_open(const struct history_options *o, struct err *e) MUST_CHECK;
+void history_close(struct page_history *h);
 /* Adds the second that has just ended. The thread calls it; tests, too, of a history without thread. */
-void history_sample(struct history *h);
+void history_sample(struct page_history *h);
 /* history_open without the thread, for tests. */
-struct history *history_open_still(const struct history_options *o, struct err *e) MUST_CHECK;
+struct page_history *history_open_still(const struct history_options *o, struct err *e) MUST_CHECK;
 /* The table's entry, under the lock; NULL if it is not watched. */
-struct history_table *history_find(struct history *h, uint32_t object);
+struct history_table *history_find(struct page_history *h, uint32_t object);
 
 /* ---- history_file.c; under the lock ---- */
 
@@ -98,7 +98,7 @@ size_t history_image_bytes(void);
 /* Makes the rings of an entry on an image, which then belongs to the entry. Returns -1 with e set. */
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) MUST_CHECK;
 void history_table_close(struct history_table *t);
-void history_file_open(struct history *h);
+void history_file_open(struct page_history *h);
 /* Writes what has changed. */
-void history_file_save(struct history *h);
-void history_file_forget(struct history *h, const struct history_table *t);
+void history_file_save(struct page_history *h);
+void history_file_forget(struct page_history *h, const struct history_table *t);

@@ -25,11 +25,11 @@ struct name {
     uint32_t crc, object;
     char keyspace[STATS_NAME], table[STATS_NAME];
 };
-struct keys {
+struct history_keys {
     uint32_t crc, unused;
     struct part_key keys[PART_KEYS];
 };
-struct head {
+struct history_head {
     char magic[sizeof(magic)];
     uint32_t form, entry;
 };
@@ -38,12 +38,12 @@ struct head {
 
 /* Where the parts of an entry begin; rows of partitions hold 8-byte numbers. */
 static size_t aligned(size_t n) { return (n + 7) & ~(size_t)7; }
-static size_t series_at(void) { return aligned(sizeof(struct name) + sizeof(struct keys)); }
+static size_t series_at(void) { return aligned(sizeof(struct name) + sizeof(struct history_keys)); }
 static size_t ranges_at(void) { return aligned(series_at() + rings_bytes(SERIES_N, SERIES_WIDTH)); }
 static size_t parts_at(void) { return aligned(ranges_at() + rings_bytes(SHARD_RANGES * RANGE_FIGURES, RANGES_WIDTH)); }
 size_t history_image_bytes(void) { return parts_at() + (size_t)RING_SLOTS * PARTS_SLOT_BYTES; }
 
-static struct keys *keys_of(uint8_t *image) { return (void *)(image + sizeof(struct name)); }
+static struct history_keys *keys_of(uint8_t *image) { return (void *)(image + sizeof(struct name)); }
 
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) {
     uint64_t gauges = 0;
@@ -75,7 +75,7 @@ static off_t offset_of(uint32_t i) { return HEAD + (off_t)(i * history_image_byt
 
 /* ---- writing ---- */
 
-static void write_at(struct history *h, const void *bytes, size_t n, off_t at) {
+static void write_at(struct page_history *h, const void *bytes, size_t n, off_t at) {
     ssize_t done = pwrite(h->fd, bytes, n, at);
     bool failed = done != (ssize_t)n;
     if (failed && !h->failing)
@@ -85,7 +85,7 @@ static void write_at(struct history *h, const void *bytes, size_t n, off_t at) {
 }
 
 /* Writes the slots of an image that have changed; the first ring stays in memory. */
-static void save_slots(struct history *h, uint8_t *slots, size_t bytes, off_t at) {
+static void save_slots(struct page_history *h, uint8_t *slots, size_t bytes, off_t at) {
     for (uint32_t i = ring_first(1); i < RING_SLOTS; i++) {
         uint8_t *slot = slots + i * bytes;
         struct ring_head *head = (void *)slot;
@@ -95,10 +95,10 @@ static void save_slots(struct history *h, uint8_t *slots, size_t bytes, off_t at
     }
 }
 
-static void save(struct history *h, uint32_t i) {
+static void save(struct page_history *h, uint32_t i) {
     struct history_table *t = &h->tables[i];
     struct name *name = (void *)t->image;
-    struct keys *keys = keys_of(t->image);
+    struct history_keys *keys = keys_of(t->image);
     bool is_new = name->object != t->object;
     name->object = t->object;
     snprintf(name->keyspace, sizeof(name->keyspace), "%s", t->keyspace);
@@ -120,12 +120,12 @@ static void save(struct history *h, uint32_t i) {
 }
 
 /* Tables without a request since the last save have changed nothing. */
-void history_file_save(struct history *h) {
+void history_file_save(struct page_history *h) {
     for (uint32_t i = 0; h->fd >= 0 && i < HISTORY_TABLES; i++)
         if (h->tables[i].object && h->tables[i].seen + 120 >= h->second) save(h, i);
 }
 
-void history_file_forget(struct history *h, const struct history_table *t) {
+void history_file_forget(struct page_history *h, const struct history_table *t) {
     off_t at = offset_of((uint32_t)(t - h->tables)), end = at + (off_t)history_image_bytes();
     /* An entry that is left as it is would be read as a table that no longer exists. */
     if (h->fd >= 0 && fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at)) {
@@ -137,9 +137,9 @@ void history_file_forget(struct history *h, const struct history_table *t) {
 /* ---- reading ---- */
 
 /* Reads an entry. false: there is no table in it. *damaged: the number of parts that were left out. */
-static bool read_image(struct history *h, uint32_t i, uint8_t *image, uint32_t *damaged) {
+static bool read_image(struct page_history *h, uint32_t i, uint8_t *image, uint32_t *damaged) {
     const struct name *name = (const void *)image;
-    struct keys *keys = keys_of(image);
+    struct history_keys *keys = keys_of(image);
     if (pread(h->fd, image, sizeof(*name), offset_of(i)) != (ssize_t)sizeof(*name) || (!name->object && !name->crc))
         return false;
     if (name->crc != checksum(name, sizeof(*name))) {
@@ -159,7 +159,7 @@ static bool read_image(struct history *h, uint32_t i, uint8_t *image, uint32_t *
     return true;
 }
 
-static void read_table(struct history *h, uint32_t i) {
+static void read_table(struct page_history *h, uint32_t i) {
     struct err e = {0};
     uint32_t damaged = 0;
     uint8_t *image = calloc(1, history_image_bytes());
@@ -181,8 +181,8 @@ static void read_table(struct history *h, uint32_t i) {
     }
 }
 
-void history_file_open(struct history *h) {
-    struct head head = {.form = HISTORY_FORM, .entry = (uint32_t)history_image_bytes()}, found = {0};
+void history_file_open(struct page_history *h) {
+    struct history_head head = {.form = HISTORY_FORM, .entry = (uint32_t)history_image_bytes()}, found = {0};
     struct stat st;
     memcpy(head.magic, magic, sizeof(magic));
     h->fd = open(h->o.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

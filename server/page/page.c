@@ -34,7 +34,7 @@ struct job {
 };
 
 struct job_queue {
-    struct page *page;
+    struct live_page *page;
     pthread_t thread;
     bool has_thread;
     uint32_t n;
@@ -42,7 +42,7 @@ struct job_queue {
     pthread_mutex_t running; /* held while a job runs, and while paused */
 };
 
-struct page {
+struct live_page {
     struct page_options o;
     struct sessions *sessions; /* NULL for no roles */
     pthread_mutex_t lock;      /* of the queues */
@@ -102,9 +102,9 @@ static const struct {
     {"columns", "SELECT keyspace_name, table_name, column_name, kind, position, type FROM system_schema.columns"},
 };
 
-static void run_statement(struct page *p, const struct job *j, struct http_answer *a) {
+static void run_statement(struct live_page *p, const struct job *j, struct http_answer *a) {
     struct err e = {0};
-    struct statement s = {.text = j->body, .role = *j->role ? j->role : NULL, .runs = j->kind != JOB_EXPLAIN,
+    struct page_statement s = {.text = j->body, .role = *j->role ? j->role : NULL, .runs = j->kind != JOB_EXPLAIN,
                           .eventual = j->eventual, .rows = j->rows, .state = j->state};
     for (size_t i = 0; j->kind == JOB_ROWS && i < ARRAY_LEN(system_rows); i++)
         if (!strcmp(system_rows[i].of, j->of)) s.text = slice_str(system_rows[i].text);
@@ -115,7 +115,7 @@ static void run_statement(struct page *p, const struct job *j, struct http_answe
 }
 
 /* The body: the role's name, a line feed, its password. */
-static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
+static void log_in(struct live_page *p, const struct job *j, struct http_answer *a) {
     enum { PASSWORD_MAX = 1024 };
     char role[ROLE_NAME_MAX + 1] = "", password[PASSWORD_MAX + 1] = "", token[SESSION_TOKEN + 1];
     struct err e = {0};
@@ -144,7 +144,7 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
 
 static void *run_queue(void *arg) {
     struct job_queue *l = arg;
-    struct page *p = l->page;
+    struct live_page *p = l->page;
     if (l == &p->queues[QUEUE_COUNT]) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), COUNT_NICE);
     pthread_mutex_lock(&p->lock);
     while (!p->stopping || l->n) {
@@ -177,7 +177,7 @@ struct caller {
     bool signed_in;
 };
 
-static void hold(struct page *p, const struct caller *caller, enum job_kind kind, struct http_answer *a) {
+static void hold(struct live_page *p, const struct caller *caller, enum job_kind kind, struct http_answer *a) {
     bool counts = kind == JOB_ROWS && !strcmp(http_argument(caller->q, "of"), "storage");
     struct job_queue *l = &p->queues[counts                                  ? QUEUE_COUNT
                                      : kind == JOB_QUERY || kind == JOB_EXPLAIN ? QUEUE_STATEMENTS
@@ -214,7 +214,7 @@ static void hold(struct page *p, const struct caller *caller, enum job_kind kind
                                   : "Too many statements of the page are waiting: ask again later");
 }
 
-static void answer_session(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_session(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     answer_json(a, 200);
     buf_printf(&a->body, "{\"login\":%s,\"role\":", p->sessions ? "true" : "false");
     if (caller->signed_in && *caller->role) buf_json_str(&a->body, slice_str(caller->role));
@@ -224,12 +224,12 @@ static void answer_session(struct page *p, const struct caller *caller, struct h
                p->o.view.limits->guidance == GUIDANCE_OFF ? "false" : "true");
 }
 
-static void answer_login(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_login(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     if (p->sessions) hold(p, caller, JOB_LOGIN, a);
     else answer_error(a, 400, "This server has no roles: it starts with --auth none");
 }
 
-static void answer_logout(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_logout(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     char token[SESSION_TOKEN + 1];
     if (p->sessions && session_token(http_header(caller->q, "Cookie"), token)) session_end(p->sessions, token);
     snprintf(a->cookie, sizeof(a->cookie), "tally_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
@@ -237,7 +237,7 @@ static void answer_logout(struct page *p, const struct caller *caller, struct ht
     buf_put_str(&a->body, "{}\n");
 }
 
-static void answer_rows(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_rows(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const char *of = http_argument(caller->q, "of");
     for (size_t i = 0; of && i < ARRAY_LEN(system_rows); i++)
         if (!strcmp(system_rows[i].of, of)) {
@@ -249,7 +249,7 @@ static void answer_rows(struct page *p, const struct caller *caller, struct http
 
 /* Pictures show keys and statements of all tables, as system_metering does. Returns false if
  * it is answered. */
-static bool may_see(struct page *p, const struct caller *caller, struct http_answer *a) {
+static bool may_see(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const struct resource on = {RESOURCE_OF_TABLE, "system_metering", "partitions"};
     struct buf words;
     if (!p->sessions) return true;
@@ -265,7 +265,7 @@ static bool may_see(struct page *p, const struct caller *caller, struct http_ans
     return false;
 }
 
-static void answer_tables(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_tables(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     answer_json(a, 200);
     view_tables(&p->o.view, http_argument(caller->q, "after"), http_argument(caller->q, "find"), &a->body);
 }
@@ -285,23 +285,23 @@ static void answer_view(struct http_answer *a, bool found) {
     else answer_error(a, 404, "There is no such table");
 }
 
-static void answer_history(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_history(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const struct view_table t = table_of(caller->q);
     answer_view(a, view_history(&p->o.view, &t, &a->body));
 }
 
-static void answer_map(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_map(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const struct view_table t = table_of(caller->q);
     const char *by = http_argument(caller->q, "by");
     answer_view(a, view_map(&p->o.view, &t, by && !strcmp(by, "partition"), &a->body));
 }
 
-static void answer_statements(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_statements(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const struct view_table t = table_of(caller->q);
     answer_view(a, view_statements(&p->o.view, &t, &a->body));
 }
 
-static void answer_partitions(struct page *p, const struct caller *caller, struct http_answer *a) {
+static void answer_partitions(struct live_page *p, const struct caller *caller, struct http_answer *a) {
     const struct view_table t = table_of(caller->q);
     const char *token = http_argument(caller->q, "token"), *range = http_argument(caller->q, "range");
     answer_view(a, view_partitions(&p->o.view, &t, !token, token ? strtoll(token, NULL, 10) : 0,
@@ -312,7 +312,7 @@ enum needs { NOTHING, SESSION, PICTURES /* a session that may see all tables */ 
 static const struct {
     const char *method, *path;
     enum needs needs;
-    void (*answer)(struct page *p, const struct caller *caller, struct http_answer *a); /* NULL for a job answers */
+    void (*answer)(struct live_page *p, const struct caller *caller, struct http_answer *a); /* NULL if a job answers */
     enum job_kind job;
 } addresses[] = {{"GET", "/api/session", NOTHING, answer_session},
                  {"POST", "/api/login", NOTHING, answer_login},
@@ -326,7 +326,7 @@ static const struct {
                  {"POST", "/api/query", SESSION, NULL, JOB_QUERY},
                  {"POST", "/api/explain", SESSION, NULL, JOB_EXPLAIN}};
 
-bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out) {
+bool page_answer(struct live_page *p, const struct http_request *q, struct http_answer *out) {
     struct caller caller = {.q = q};
     char token[SESSION_TOKEN + 1];
     for (size_t i = 0; i < ARRAY_LEN(assets); i++) {
@@ -355,8 +355,8 @@ bool page_answer(struct page *p, const struct http_request *q, struct http_answe
 
 /* ---- life ---- */
 
-struct page *page_new(const struct page_options *o, struct err *e) {
-    struct page *p = calloc(1, sizeof(*p));
+struct live_page *page_new(const struct page_options *o, struct err *e) {
+    struct live_page *p = calloc(1, sizeof(*p));
     if (!p) return err_null(err_nomem(e));
     p->o = *o;
     pthread_mutex_init(&p->lock, NULL);
@@ -377,7 +377,7 @@ struct page *page_new(const struct page_options *o, struct err *e) {
     return NULL;
 }
 
-void page_stop(struct page *p) {
+void page_stop(struct live_page *p) {
     pthread_mutex_lock(&p->lock);
     p->stopping = true;
     pthread_cond_broadcast(&p->more);
@@ -386,7 +386,7 @@ void page_stop(struct page *p) {
         if (l->has_thread) pthread_join(l->thread, NULL);
 }
 
-void page_free(struct page *p) {
+void page_free(struct live_page *p) {
     for (struct job_queue *l = p->queues; l < p->queues + QUEUES; l++) pthread_mutex_destroy(&l->running);
     sessions_free(p->sessions);
     pthread_cond_destroy(&p->more);
@@ -394,10 +394,10 @@ void page_free(struct page *p) {
     free(p);
 }
 
-void page_pause(struct page *p) {
+void page_pause(struct live_page *p) {
     for (int i = 0; p && i < QUEUES; i++) pthread_mutex_lock(&p->queues[i].running);
 }
 
-void page_go_on(struct page *p) {
+void page_go_on(struct live_page *p) {
     for (int i = 0; p && i < QUEUES; i++) pthread_mutex_unlock(&p->queues[i].running);
 }

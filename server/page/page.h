@@ -31,13 +31,13 @@ struct page_options {
     bool cassandra;
 };
 
-struct page;
-struct page *page_new(const struct page_options *o, struct err *e) MUST_CHECK;
+struct live_page;
+struct live_page *page_new(const struct page_options *o, struct err *e) MUST_CHECK;
 /* Answers all requests that wait. Call it before http_stop. No request may begin afterwards. */
-void page_stop(struct page *p);
-void page_free(struct page *p);
+void page_stop(struct live_page *p);
+void page_free(struct live_page *p);
 /* false: the address is none of the page's. On the listener's thread. */
-bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out);
+bool page_answer(struct live_page *p, const struct http_request *q, struct http_answer *out);
 /* Waits for the running statements. Later ones wait until page_go_on. p may be NULL. */
-void page_pause(struct page *p);
-void page_go_on(struct page *p);
+void page_pause(struct live_page *p);
+void page_go_on(struct live_page *p);

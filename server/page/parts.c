@@ -20,7 +20,7 @@ static float weight_of(const float f[RANGE_FIGURES]) {
                                           .entities = (float)limit_info(LIMIT_ENTITIES_PARTITION)->value};
     return part_share(f, &published) + f[RANGE_THROTTLES] * 1e-3f;
 }
-static float weight(const struct part *p) { return weight_of(p->mean); }
+static float weight(const struct hot_partition *p) { return weight_of(p->mean); }
 
 static int heavier(const void *a, const void *b) {
     float x = weight(a), y = weight(b);
@@ -53,7 +53,7 @@ static void store(struct parts *p, unsigned ring) {
     ring_seal(slot, PARTS_SLOT_BYTES);
 }
 
-static uint32_t load(const struct parts *p, unsigned ring, uint32_t slot, struct part *out) {
+static uint32_t load(const struct parts *p, unsigned ring, uint32_t slot, struct hot_partition *out) {
     const uint8_t *at = slot_of(p, ring, slot);
     const struct ring_head *h = (const void *)at;
     const struct part_row *rows = (const void *)(at + sizeof(*h));
@@ -69,14 +69,14 @@ static uint32_t load(const struct parts *p, unsigned ring, uint32_t slot, struct
     return n;
 }
 
-static struct part *row_of(struct parts_open *o, int64_t token) {
-    struct part *least = &o->rows[0];
-    for (struct part *x = o->rows; x < o->rows + o->n; x++) {
+static struct hot_partition *row_of(struct parts_open *o, int64_t token) {
+    struct hot_partition *least = &o->rows[0];
+    for (struct hot_partition *x = o->rows; x < o->rows + o->n; x++) {
         if (x->token == token) return x;
         if (weight(x) < weight(least)) least = x;
     }
     if (o->n < PARTS_OPEN) least = &o->rows[o->n++];
-    *least = (struct part){.token = token};
+    *least = (struct hot_partition){.token = token};
     return least;
 }
 
@@ -125,7 +125,7 @@ void parts_add(struct parts *p, uint32_t second, int64_t token, struct slice key
             for (uint32_t i = 0; i < o->n; i++)
                 for (int f = 0; f < RANGE_FIGURES; f++) o->rows[i].mean[f] *= (float)ring_shapes[k].seconds;
         }
-        struct part *row = row_of(o, token);
+        struct hot_partition *row = row_of(o, token);
         for (int f = 0; f < RANGE_FIGURES; f++) {
             row->mean[f] += figures[f];
             if (figures[f] > row->most[f]) row->most[f] = figures[f];
@@ -153,7 +153,8 @@ void parts_count(struct parts *p, uint32_t second, int64_t token, struct slice k
     memcpy(c->n, sums, sizeof(c->n));
 }
 
-uint32_t parts_read(const struct parts *p, unsigned ring, uint32_t slot, uint32_t now, struct part out[PARTS_OPEN]) {
+uint32_t parts_read(const struct parts *p, unsigned ring, uint32_t slot, uint32_t now,
+                    struct hot_partition out[PARTS_OPEN]) {
     const struct parts_open *o = &p->open[ring];
     uint32_t width = ring_shapes[ring].seconds, passed = now / width == slot ? now % width + 1 : width, n;
     float scale = (float)width / (float)passed;

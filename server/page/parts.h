@@ -17,7 +17,7 @@ enum { PARTS_OPEN = 48, PARTS_KEPT = 16, PART_KEYS = 256 };
 
 /* Figures of a partition in a second, or over a slot: read units in halves, write units, throttles,
  * entities. */
-struct part {
+struct hot_partition {
     int64_t token;
     float mean[RANGE_FIGURES], most[RANGE_FIGURES];
 };
@@ -35,7 +35,7 @@ struct part_key {
 struct parts {
     struct parts_open {
         uint32_t slot, n;
-        struct part rows[PARTS_OPEN]; /* mean is the sum */
+        struct hot_partition rows[PARTS_OPEN]; /* mean is the sum */
     } open[RINGS];
     uint8_t *image;
     struct part_key *keys; /* PART_KEYS; the owner's, as the image */
@@ -62,7 +62,8 @@ void parts_add(struct parts *p, uint32_t second, int64_t token, struct slice key
 void parts_count(struct parts *p, uint32_t second, int64_t token, struct slice key, const uint64_t sums[RANGE_FIGURES],
                  const float last_second[RANGE_FIGURES]);
 /* Reads a slot into out, heaviest first; returns their number. now: as in rings_read. */
-uint32_t parts_read(const struct parts *p, unsigned ring, uint32_t slot, uint32_t now, struct part out[PARTS_OPEN]);
+uint32_t parts_read(const struct parts *p, unsigned ring, uint32_t slot, uint32_t now,
+                    struct hot_partition out[PARTS_OPEN]);
 void parts_store(struct parts *p);
 /* Returns NULL if the key is not known any more. */
 const struct part_key *parts_key(const struct parts *p, int64_t token);

@@ -86,7 +86,7 @@ static size_t bytes_of_rows(const struct row_sink *s) { return ((const struct js
 /* ---- one statement ---- */
 
 /* The first word decides what is allowed, before anything runs. */
-static int check_kind(const struct statement *s, struct err *e) {
+static int check_kind(const struct page_statement *s, struct err *e) {
     static const char *const writes[] = {"INSERT", "UPDATE", "DELETE", "BEGIN"};
     struct slice text = s->text;
     while (text.n && isspace(*text.p)) text = slice_of(text.p + 1, text.n - 1);
@@ -130,7 +130,8 @@ void page_put_rules(struct buf *out, uint64_t rules) {
     buf_put_str(out, "]");
 }
 
-static void put_answer(const struct statement *s, const struct cql_execution *x, const struct explanation *explained,
+static void put_answer(const struct page_statement *s, const struct cql_execution *x,
+                       const struct explanation *explained,
                        bool complete, const struct json_rows *rows, struct buf *out) {
     struct buf advice;
     buf_init(&advice, 0);
@@ -159,7 +160,7 @@ static void put_answer(const struct statement *s, const struct cql_execution *x,
 
 /* Runs one page, or for a price all pages from state on, which ends as the state of the last one. A price is not
  * complete if the time was over after the first page. */
-static void run_pages(const struct statement_options *o, const struct statement *s, struct buf *state,
+static void run_pages(const struct statement_options *o, const struct page_statement *s, struct buf *state,
                       struct arena *arena, struct json_rows *rows, struct buf *out, struct err *e) {
     struct explanation explained = {0};
     const int64_t until_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000);
@@ -198,7 +199,8 @@ static void run_pages(const struct statement_options *o, const struct statement 
     }
 }
 
-int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out, struct err *e) {
+int page_statement_run(const struct statement_options *o, const struct page_statement *s, struct buf *out,
+                       struct err *e) {
     struct arena arena;
     struct buf columns, lines, state;
     if (check_kind(s, e)) return -1;

@@ -23,7 +23,7 @@ struct statement_options {
     struct clock *clock;
 };
 
-struct statement {
+struct page_statement {
     struct slice text;
     const char *role; /* NULL if the server has no roles */
     bool runs;        /* one page with its rows. false: the price of all pages; INSERT, UPDATE, DELETE, BATCH, too */
@@ -34,7 +34,7 @@ struct statement {
 
 /* Appends the answer, an object of JSON: docs/page.md describes it. Returns -1 with err set if
  * it is refused. May take STATEMENT_SECONDS; on a thread that may block. */
-int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out,
+int page_statement_run(const struct statement_options *o, const struct page_statement *s, struct buf *out,
                        struct err *e) MUST_CHECK;
 /* Appends the member "reasons": the rules of a charge, a bit set of enum rule_id. */
 void page_put_rules(struct buf *out, uint64_t rules);

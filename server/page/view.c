@@ -260,7 +260,7 @@ static void put_known_key(const struct schema_table *t, const struct parts *p, i
 /* ---- the finding ---- */
 
 /* The finding of a map in words: refusals first, with the limit that refuses most, then the shape of the load. */
-struct finding {
+struct page_finding {
     const char *kind;
     double refused, requests; /* in the window, over a limit; all that were counted */
     enum limit_id limit;      /* that refused most of them; LIMITS: there were no refusals */
@@ -322,7 +322,7 @@ static const struct {
 
 /* The limit of the group that has passed the most requests of the table, of those that were passed since from_us. */
 static void choose_limit(const struct view_options *v, const struct schema_table *t, enum refuser by, int64_t from_us,
-                         struct finding *f) {
+                         struct page_finding *f) {
     struct limit_table l;
     uint64_t most = 0;
     f->limit = refusers[by].limits[0];
@@ -349,9 +349,9 @@ static struct part_limits part_limits_of(const struct view_options *v) {
 
 /* The partition of the window with the most refusals, if refused, or else with the largest share of its limit. */
 static void look_for_hot_key(const struct view_options *v, const struct history_table *h, const struct view_table *q,
-                             uint32_t now, bool refused, struct finding *f) {
+                             uint32_t now, bool refused, struct page_finding *f) {
     const struct part_limits limits = part_limits_of(v);
-    struct part rows[PARTS_OPEN];
+    struct hot_partition rows[PARTS_OPEN];
     double most = 0;
     uint32_t last = now / ring_shapes[q->ring].seconds;
     for (uint32_t slot = last + 1 - ring_shapes[q->ring].slots; h && slot <= last; slot++) {
@@ -369,10 +369,11 @@ static void look_for_hot_key(const struct view_options *v, const struct history_
 }
 
 /* Half of a partition's limit is a hot key: a storage partition serves other keys, too. */
-static struct finding find_in(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
+static struct page_finding find_in(const struct view_options *v, const struct schema_table *t,
+                                   const struct history_table *h,
                               const struct view_table *q, uint32_t now) {
     const double hot = 0.5;
-    struct finding f = {.kind = "none", .limit = LIMITS};
+    struct page_finding f = {.kind = "none", .limit = LIMITS};
     float mean[SERIES_N], most[SERIES_N];
     double read = 0, scanned = 0, by[REFUSERS] = {0};
     const struct ring_shape *shape = &ring_shapes[q->ring];
@@ -414,7 +415,7 @@ static struct finding find_in(const struct view_options *v, const struct schema_
 
 static void put_finding(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
                         const struct view_table *q, uint32_t now, struct buf *out) {
-    const struct finding f = find_in(v, t, h, q, now);
+    const struct page_finding f = find_in(v, t, h, q, now);
     size_t i = 0;
     while (strcmp(findings[i].kind, f.kind)) i++;
     buf_put_str(out, ",\"finding\":{");
@@ -491,7 +492,7 @@ static void put_others(const struct history_table *h, const struct view_table *q
 
 static void put_part_column(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
                             struct map_rows *rows, float named[RANGE_FIGURES], struct buf *out) {
-    struct part parts[PARTS_OPEN];
+    struct hot_partition parts[PARTS_OPEN];
     uint32_t n = parts_read(&h->parts, q->ring, slot, now, parts);
     if (n > PARTS_KEPT) n = PARTS_KEPT;
     for (uint32_t i = 0; i < n; i++) {

@@ -11,7 +11,7 @@
 enum { VIEW_TABLES = 100, VIEW_STATEMENTS = 20 };
 
 struct view_options {
-    struct history *history;
+    struct page_history *history;
     struct ledger *ledger;
     struct catalog *catalog;
     struct cql_db *db;

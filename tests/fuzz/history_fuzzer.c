@@ -32,7 +32,7 @@ static uint8_t *image_of(const uint8_t *data, size_t size, size_t slot_bytes) {
 
 static void read_rings(const struct rings *r, const struct parts *p) {
     float mean[SHOWN], most[SHOWN];
-    struct part rows[PARTS_OPEN];
+    struct hot_partition rows[PARTS_OPEN];
     for (unsigned ring = 0; ring < RINGS; ring++)
         for (uint32_t i = 0; i < ring_shapes[ring].slots; i++) {
             uint32_t slot = NOW / ring_shapes[ring].seconds - i;

@@ -176,13 +176,13 @@ int client_pages(struct client *c, struct slice text, struct wire_params *p, cli
     return rc;
 }
 
-struct each {
+struct page_walk {
     client_row_fn row;
     void *arg;
 };
 
 static int each_row(void *arg, struct client *c, struct client_answer *a) {
-    const struct each *x = arg;
+    const struct page_walk *x = arg;
     int rc = 0;
     while (!rc && a->has_rows && client_rows_next(&a->rows)) rc = x->row(x->arg, c, &a->rows);
     return rc;
@@ -190,7 +190,7 @@ static int each_row(void *arg, struct client *c, struct client_answer *a) {
 
 int client_each(struct client *c, const char *text, client_row_fn row, void *arg, struct err *e) {
     struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM, .page_size = PAGE};
-    struct each x = {.row = row, .arg = arg};
+    struct page_walk x = {.row = row, .arg = arg};
     return client_pages(c, slice_str(text), &p, each_row, &x, e);
 }
 

@@ -20,18 +20,18 @@ enum {
     OPTION_TUPLE = 0x0031
 };
 
-struct reading {
+struct result_reader {
     struct rd in;
     uint8_t version;
     struct arena *arena;
     struct err *e;
 };
 
-static int damaged(struct reading *r) {
+static int damaged(struct result_reader *r) {
     return r->e->set ? -1 : err_set(r->e, ERR_PROTOCOL, "the server's answer cannot be read");
 }
 
-static const char *read_string(struct reading *r) {
+static const char *read_string(struct result_reader *r) {
     struct slice s = rd_bytes(&r->in, rd_u16(&r->in));
     const char *text = r->in.bad ? NULL : (const char *)arena_dup(r->arena, s).p;
     return text ? text : "";
@@ -39,16 +39,16 @@ static const char *read_string(struct reading *r) {
 
 /* ---- types ---- */
 
-static const struct cql_type *read_type(struct reading *r, unsigned depth);
+static const struct cql_type *read_type(struct result_reader *r, unsigned depth);
 
-static const struct cql_type *read_args(struct reading *r, enum cql_type_id id, uint32_t n, unsigned depth) {
+static const struct cql_type *read_args(struct result_reader *r, enum cql_type_id id, uint32_t n, unsigned depth) {
     const struct cql_type *args[CQL_TYPE_PARTS_MAX];
     for (uint32_t i = 0; i < n; i++)
         if (!(args[i] = read_type(r, depth + 1)) || !(args[i] = cql_type_freeze(r->arena, args[i]))) return NULL;
     return cql_type_new(r->arena, id, true, args, n, 0, r->e);
 }
 
-static const struct cql_type *read_user(struct reading *r, unsigned depth) {
+static const struct cql_type *read_user(struct result_reader *r, unsigned depth) {
     const char *keyspace = read_string(r), *name = read_string(r);
     uint32_t n = rd_u16(&r->in);
     if (r->in.bad || n > CQL_TYPE_PARTS_MAX) return NULL;
@@ -62,7 +62,7 @@ static const struct cql_type *read_user(struct reading *r, unsigned depth) {
     return cql_type_new_user(r->arena, keyspace, name, fields, names, n, r->e);
 }
 
-static const struct cql_type *read_type(struct reading *r, unsigned depth) {
+static const struct cql_type *read_type(struct result_reader *r, unsigned depth) {
     static const uint16_t scalars[CQL_TYPES] = {
 #define TYPE(id, option_, ...) [CQL_##id] = option_,
 #include "types/type.def"
@@ -88,7 +88,7 @@ static const struct cql_type *read_type(struct reading *r, unsigned depth) {
 
 /* ---- columns ---- */
 
-static int read_columns(struct reading *r, uint32_t flags, uint32_t n, struct client_columns *out) {
+static int read_columns(struct result_reader *r, uint32_t flags, uint32_t n, struct client_columns *out) {
     const char *keyspace = NULL, *table = NULL;
     if (n > COLUMNS_MAX || r->in.bad) return damaged(r);
     *out = (struct client_columns){.n = n, .list = arena_alloc(r->arena, (n + 1) * sizeof(*out->list))};
@@ -106,7 +106,7 @@ static int read_columns(struct reading *r, uint32_t flags, uint32_t n, struct cl
 }
 
 int client_rows_open(const struct wire_response *response, struct arena *a, struct client_rows *out, struct err *e) {
-    struct reading r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
+    struct result_reader r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
     *out = (struct client_rows){0};
     if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_ROWS)
         return err_set(e, ERR_PROTOCOL, "the answer has no rows");
@@ -133,7 +133,7 @@ bool client_rows_next(struct client_rows *r) {
 
 int client_prepared_read(const struct wire_response *response, struct arena *a, struct client_prepared *out,
                          struct err *e) {
-    struct reading r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
+    struct result_reader r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
     *out = (struct client_prepared){0};
     if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_PREPARED)
         return err_set(e, ERR_PROTOCOL, "the answer to PREPARE is none");

@@ -74,11 +74,11 @@ static int change(const struct capture_flags *f, struct client *c, struct err *e
 
 /* ---- a file ---- */
 
-struct sums {
+struct capture_sums {
     uint64_t requests, refused, throttled, read_halves, write_units, static_units;
 };
 
-static void add(struct sums *s, const struct capture_request *q) {
+static void add(struct capture_sums *s, const struct capture_request *q) {
     s->requests++;
     s->refused += q->outcome != 0;
     s->throttled += (q->marks & CAPTURE_THROTTLED) != 0;
@@ -87,7 +87,7 @@ static void add(struct sums *s, const struct capture_request *q) {
     s->static_units += q->static_halves / 2;
 }
 
-static void put_sums(struct buf *out, const struct sums *s) {
+static void put_sums(struct buf *out, const struct capture_sums *s) {
     json_count(out, "requests", s->requests);
     json_count(out, "refused", s->refused);
     json_count(out, "throttled", s->throttled);
@@ -106,7 +106,7 @@ static double seconds_of(const struct trace *t) {
     return t->n ? (double)(last - first) / 1e6 : 0;
 }
 
-static void inspect_json(const struct trace *t, const struct sums *all, const struct sums *by_name) {
+static void inspect_json(const struct trace *t, const struct capture_sums *all, const struct capture_sums *by_name) {
     struct buf out;
     buf_init(&out, 0);
     json_open(&out, NULL, '{');
@@ -128,12 +128,12 @@ static void inspect_json(const struct trace *t, const struct sums *all, const st
     buf_fini(&out);
 }
 
-static void row(struct table *out, const struct sums *s, const char *name) {
+static void row(struct table *out, const struct capture_sums *s, const char *name) {
     table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%" PRIu64 "\t%" PRIu64 "\t%s", s->requests, s->refused,
               s->throttled, (double)s->read_halves / 2, s->write_units, s->static_units, name);
 }
 
-static void inspect_text(const struct trace *t, const struct sums *all, const struct sums *by_name) {
+static void inspect_text(const struct trace *t, const struct capture_sums *all, const struct capture_sums *by_name) {
     static const struct table_column columns[] = {{"requests", true},   {"refused", true},     {"throttled", true},
                                                   {"read units", true}, {"write units", true}, {"static", true},
                                                   {"statement", false}};
@@ -151,7 +151,7 @@ static void inspect_text(const struct trace *t, const struct sums *all, const st
     if (t->parts_gone) printf("%u files before this one are gone\n", t->parts_gone);
     struct table out;
     table_init(&out, columns, ARRAY_LEN(columns));
-    struct sums system = {0};
+    struct capture_sums system = {0};
     for (size_t i = 0; i < t->n_names; i++)
         if (!trace_is_system(t, (uint32_t)i)) row(&out, &by_name[i], t->names[i].text);
     for (size_t i = 0; i < t->n; i++)
@@ -164,9 +164,9 @@ static void inspect_text(const struct trace *t, const struct sums *all, const st
 
 static int inspect(const struct capture_flags *f, struct err *e) {
     struct trace t;
-    struct sums all = {0};
+    struct capture_sums all = {0};
     if (trace_open(&t, f->file, f->up_to_damage, e)) return -1;
-    struct sums *by_name = calloc(t.n_names + 1, sizeof(*by_name));
+    struct capture_sums *by_name = calloc(t.n_names + 1, sizeof(*by_name));
     if (by_name) {
         for (size_t i = 0; i < t.n; i++) {
             add(&all, &t.requests[i].q);

@@ -14,7 +14,7 @@
 #include "tools/tally/table.h"
 
 /* A fault of one statement or more. */
-struct finding {
+struct check_finding {
     const char *rule; /* of Amazon Keyspaces, in system_metering.compatibility; NULL if every server refuses it */
     const char *words, *needs; /* needs: the index or view that was left out; or NULL */
     enum err_code code;
@@ -30,7 +30,7 @@ struct table_findings {
 
 struct findings {
     struct arena arena;
-    struct finding *list;
+    struct check_finding *list;
     struct table_findings *tables;
     size_t n, cap, n_tables, cap_tables;
     uint32_t statements, refused;
@@ -45,13 +45,13 @@ static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) :
 /* Adds a fault of the statement, once. words NULL: no memory. */
 static int note(struct findings *f, const struct script_statement *at, const char *rule, enum err_code code,
                 const char *words, const char *needs, struct err *e) {
-    struct finding *x = f->list;
+    struct check_finding *x = f->list;
     if (!words) return err_nomem(e);
     while (x < f->list + f->n && !(same(x->rule, rule) && same(x->words, words) && same(x->needs, needs))) x++;
     if (x == f->list + f->n) {
         if (array_room(&f->list, f->n, &f->cap, sizeof(*f->list))) return err_nomem(e);
         x = &f->list[f->n++];
-        *x = (struct finding){.rule = rule, .code = code, .statement = at->text,
+        *x = (struct check_finding){.rule = rule, .code = code, .statement = at->text,
                               .words = arena_strdup(&f->arena, words),
                               .needs = needs ? arena_strdup(&f->arena, needs) : NULL};
         if (!x->words || (needs && !x->needs)) return err_nomem(e);
@@ -130,7 +130,7 @@ static void print_findings(const struct findings *f, const char *path) {
     static const struct table_column columns[] = {{"table", false}, {"statements", true}, {"refused", true},
                                                   {"wrong", true}};
     struct table t;
-    for (const struct finding *x = f->list; x < f->list + f->n; x++) {
+    for (const struct check_finding *x = f->list; x < f->list + f->n; x++) {
         printf("%s:%u: %s%s\n    %.*s\n", path, x->lines[0], x->rule ? "" : "wrong CQL: ", x->words,
                (int)(x->statement.n < 160 ? x->statement.n : 160), (const char *)x->statement.p);
         if (x->needs) printf("    it needs %s\n", x->needs);
@@ -157,7 +157,7 @@ static void print_json(const struct findings *f, const char *path) {
     json_count(&out, "statements", f->statements);
     json_count(&out, "refused_statements", f->refused);
     json_open(&out, "refused", '[');
-    for (const struct finding *x = f->list; x < f->list + f->n; x++) {
+    for (const struct check_finding *x = f->list; x < f->list + f->n; x++) {
         json_open(&out, NULL, '{');
         buf_printf(&out, "\"line\":%u,\"code\":\"0x%04x\"", x->lines[0], (unsigned)x->code);
         json_str(&out, "refused_by", x->rule ? "keyspaces" : "everybody");

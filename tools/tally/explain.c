@@ -77,7 +77,7 @@ static int price(const struct pricing *p, struct world *w, struct pricing_text *
 
 /* A read runs on the server to its last page. The payload of each page gives the charge and its
  * reasons. */
-struct reading {
+struct page_costs {
     double units;
     uint32_t pages;
     struct buf payloads;
@@ -85,7 +85,7 @@ struct reading {
 };
 
 static int take_page(void *arg, struct client *c, struct client_answer *a) {
-    struct reading *r = arg;
+    struct page_costs *r = arg;
     (void)c;
     if (a->charge < 0)
         return err_set(r->e, ERR_CONFIG,
@@ -100,7 +100,7 @@ static int explain_read(const struct pricing *p, struct client *c, const struct 
                                                                      : CL_LOCAL_QUORUM),
                             .wants_capacity = true,
                             .page_size = p->page_size ? (int32_t)p->page_size : 5000};
-    struct reading r = {.e = e};
+    struct page_costs r = {.e = e};
     struct buf out;
     buf_init(&r.payloads, 0), buf_init(&out, 0);
     int rc = EXIT_DONE;

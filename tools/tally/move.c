@@ -46,7 +46,7 @@ struct place {
     struct eng *eng;
 };
 
-struct sums {
+struct move_sums {
     uint64_t records, bytes, checksum; /* the checksum does not depend on the order */
 };
 
@@ -54,7 +54,7 @@ struct moved_table {
     uint32_t storage, keyspace;
     const char *name; /* with its keyspace */
     bool done;
-    struct sums copied; /* up to the checkpoint, then up to the end */
+    struct move_sums copied; /* up to the checkpoint, then up to the end */
     struct slice at;    /* the checkpoint's place; empty: the table has not begun */
 };
 
@@ -63,7 +63,7 @@ struct keyspace {
     const char *name;
 };
 
-struct move {
+struct database_move {
     struct place from, to;
     bool json;
     bool continues; /* the destination has a part of it */
@@ -159,7 +159,7 @@ static void close_place(struct place *p) {
 
 /* ---- what there is to move ---- */
 
-static int take_object(struct move *m, struct slice key, struct slice value, struct err *e) {
+static int take_object(struct database_move *m, struct slice key, struct slice value, struct err *e) {
     struct record r;
     if (record_decode(key, value, &r, e)) return -1;
     const char *name = arena_printf(&m->arena, "%.*s", SLICE_FMT(r.name));
@@ -196,7 +196,7 @@ static int refuse_history(struct slice value, struct err *e) {
 }
 
 static int take_source(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct move *m = arg;
+    struct database_move *m = arg;
     if (begins(key, ENG_MOVE_RECORDS))
         return err_set(e, ERR_CONFIG, "a move to %s is not complete, so it is no source", m->from.words);
     if (begins(key, "recovery/")) return refuse_history(value, e);
@@ -204,7 +204,7 @@ static int take_source(void *arg, struct slice key, struct slice value, struct e
     return is_object ? take_object(m, key, value, e) : 0;
 }
 
-static int take_checkpoint(struct move *m, struct slice key, struct slice value, struct err *e) {
+static int take_checkpoint(struct database_move *m, struct slice key, struct slice value, struct err *e) {
     struct rd rd = rd_of(value);
     uint32_t storage = (uint32_t)strtoul((const char *)key.p + strlen(AT_RECORDS), NULL, 16);
     for (struct moved_table *t = m->tables; t < m->tables + m->n_tables; t++) {
@@ -220,7 +220,7 @@ static int take_checkpoint(struct move *m, struct slice key, struct slice value,
 }
 
 static int take_destination(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct move *m = arg;
+    struct database_move *m = arg;
     if (slice_eq(key, slice_str(FROM_RECORD))) {
         m->continues = true;
         if (slice_eq(value, slice_str(m->from.words))) return 0;
@@ -243,12 +243,12 @@ static int take_destination(void *arg, struct slice key, struct slice value, str
 }
 
 static int refuse_rows(void *arg, uint32_t id, struct err *e) {
-    const struct move *m = arg;
+    const struct database_move *m = arg;
     (void)id;
     return err_set(e, ERR_CONFIG, "%s is not empty", m->to.words);
 }
 
-static int name_tables(struct move *m, struct err *e) {
+static int name_tables(struct database_move *m, struct err *e) {
     for (struct moved_table *t = m->tables; t < m->tables + m->n_tables; t++) {
         const char *keyspace = "?";
         for (size_t i = 0; i < m->n_keyspaces; i++)
@@ -260,7 +260,7 @@ static int name_tables(struct move *m, struct err *e) {
 }
 
 /* Finds out whether the move may begin or go on. */
-static int plan(struct move *m, struct err *e) {
+static int plan(struct database_move *m, struct err *e) {
     if (eng_meta_scan(m->from.eng, slice_str(""), take_source, m, e) || name_tables(m, e) ||
         eng_meta_scan(m->to.eng, slice_str(""), take_destination, m, e))
         return -1;
@@ -274,12 +274,12 @@ static int plan(struct move *m, struct err *e) {
 
 /* Adds up records in the form in which any store keeps them. */
 struct adder {
-    struct sums *sums;
+    struct move_sums *sums;
     struct arena cells;
     struct buf form;
 };
 
-static void adder_init(struct adder *a, struct sums *sums) {
+static void adder_init(struct adder *a, struct move_sums *sums) {
     a->sums = sums;
     arena_init(&a->cells, CHUNK, 0);
     buf_init(&a->form, 0);
@@ -306,7 +306,7 @@ static int add_up(void *arg, const struct eng_record *r, struct err *e) {
 }
 
 struct copier {
-    struct move *m;
+    struct database_move *m;
     struct moved_table *table;
     struct eng_batch *batch;
     struct adder adder;
@@ -314,7 +314,7 @@ struct copier {
     uint64_t checkpoint;     /* bytes of the table at the last one */
 };
 
-static void show_progress(struct move *m, const struct moved_table *t, bool ended) {
+static void show_progress(struct database_move *m, const struct moved_table *t, bool ended) {
     int64_t now = clock_machine_us(&clock_real);
     if (m->json || (!ended && now - m->shown_us < PROGRESS_US)) return;
     m->shown_us = now;
@@ -365,7 +365,7 @@ static int copy_record(void *arg, const struct eng_record *r, struct err *e) {
     return rc ? -1 : eng_batch_bytes(c->batch) >= BATCH_BYTES ? flush(c, false, e) : 0;
 }
 
-static int copy_table(struct move *m, struct moved_table *t, struct err *e) {
+static int copy_table(struct database_move *m, struct moved_table *t, struct err *e) {
     struct copier c = {.m = m, .table = t, .batch = eng_batch_new(m->to.eng), .checkpoint = t->copied.bytes};
     if (!c.batch) return err_nomem(e);
     adder_init(&c.adder, &t->copied);
@@ -380,22 +380,22 @@ static int copy_table(struct move *m, struct moved_table *t, struct err *e) {
     return rc;
 }
 
-static int sum_up(const struct place *p, const struct moved_table *t, struct sums *out, struct err *e) {
+static int sum_up(const struct place *p, const struct moved_table *t, struct move_sums *out, struct err *e) {
     struct adder a;
-    *out = (struct sums){0};
+    *out = (struct move_sums){0};
     adder_init(&a, out);
     int rc = eng_each_record(p->eng, t->storage, slice_of("", 0), add_up, &a, e);
     adder_fini(&a);
     return rc;
 }
 
-static bool is_same(const struct sums *a, const struct sums *b) {
+static bool is_same(const struct move_sums *a, const struct move_sums *b) {
     return a->records == b->records && a->bytes == b->bytes && a->checksum == b->checksum;
 }
 
 /* Reads both ends once more. */
-static int verify_table(struct move *m, const struct moved_table *t, struct err *e) {
-    struct sums here, there;
+static int verify_table(struct database_move *m, const struct moved_table *t, struct err *e) {
+    struct move_sums here, there;
     if (sum_up(&m->from, t, &here, e) || sum_up(&m->to, t, &there, e)) return -1;
     if (is_same(&here, &there) && is_same(&here, &t->copied)) return 0;
     return err_set(e, ERR_SERVER,
@@ -408,7 +408,7 @@ static int verify_table(struct move *m, const struct moved_table *t, struct err 
 /* ---- named records, and the end ---- */
 
 static int copy_named(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct move *m = arg;
+    struct database_move *m = arg;
     if (begins_with_one(key, stays, ARRAY_LEN(stays))) return 0;
     m->named++;
     return eng_meta_put(m->to.eng, key, value, e);
@@ -423,7 +423,7 @@ static int take_key(void *arg, struct slice key, struct slice value, struct err 
 }
 
 /* The record that names the source goes last: while it is there, the move can be run again. */
-static int end_move(struct move *m, struct err *e) {
+static int end_move(struct database_move *m, struct err *e) {
     struct buf keys;
     buf_init(&keys, 0);
     int rc = eng_meta_scan(m->to.eng, slice_str(AT_RECORDS), take_key, &keys, e);
@@ -434,7 +434,7 @@ static int end_move(struct move *m, struct err *e) {
     return rc;
 }
 
-static int run(struct move *m, struct err *e) {
+static int run(struct database_move *m, struct err *e) {
     if (open_place(&m->from, e) || open_place(&m->to, e) || plan(m, e)) return -1;
     if (!m->json)
         fprintf(stderr,
@@ -450,7 +450,7 @@ static int run(struct move *m, struct err *e) {
     return eng_meta_scan(m->from.eng, slice_str(""), copy_named, m, e) || end_move(m, e) ? -1 : 0;
 }
 
-static void print(struct move *m) {
+static void print(struct database_move *m) {
     static const struct table_column columns[] = {
         {"table", false}, {"records", true}, {"bytes", true}, {"checksum", true}};
     struct table table;
@@ -482,7 +482,7 @@ static void print(struct move *m) {
 }
 
 int tally_move(int argc, char **argv) {
-    struct move *m = calloc(1, sizeof(*m));
+    struct database_move *m = calloc(1, sizeof(*m));
     const char *conf = "/etc/ceph/ceph.conf";
     struct err e = {0};
     if (!m) return EXIT_NO;

@@ -24,7 +24,7 @@ const struct price_region *prices_find(const struct prices *p, const char *regio
     return NULL;
 }
 
-struct reading {
+struct price_reader {
     struct arena *a;
     struct prices *out;
     struct err *e;
@@ -33,13 +33,13 @@ struct reading {
     uint32_t n_columns;        /* 0 if the line with column names has not come yet */
 };
 
-static int bad(const struct reading *r, const char *fmt, struct slice what) {
+static int bad(const struct price_reader *r, const char *fmt, struct slice what) {
     struct err why = {0};
     err_set(&why, ERR_CONFIG, fmt, SLICE_FMT(what));
     return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->out->path, r->line, why.text);
 }
 
-static int read_region(struct reading *r, struct slice line) {
+static int read_region(struct price_reader *r, struct slice line) {
     struct prices *p = r->out;
     if (p->n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 32;
@@ -73,7 +73,7 @@ static int read_region(struct reading *r, struct slice line) {
 }
 
 /* A comment, the line with the date, the line with the names of the columns, or a Region's prices. */
-static int read_line(struct reading *r, struct slice line) {
+static int read_line(struct price_reader *r, struct slice line) {
     struct prices *p = r->out;
     if (line.n && line.p[line.n - 1] == '\r') line.n--;
     if (!line.n || *line.p == '#') return 0;
@@ -106,7 +106,7 @@ static int read_line(struct reading *r, struct slice line) {
 }
 
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) {
-    struct reading r = {.a = a, .out = out, .e = e};
+    struct price_reader r = {.a = a, .out = out, .e = e};
     *out = (struct prices){.path = path};
     while (text.n) {
         r.line++;

@@ -15,7 +15,7 @@ bool replay_skips(const struct trace *t, const struct trace_request *r) {
 
 /* ---- sums by statement ---- */
 
-struct sums {
+struct replay_sums {
     uint64_t requests, refused, refused_again, throttled_again, halves, halves_again, differing;
     uint64_t read_halves, read_halves_again;
     bool unknown; /* the server did not report a charge */
@@ -25,7 +25,7 @@ static uint64_t halves_of(const struct capture_request *q) {
     return q->read_halves + q->write_halves + q->static_halves;
 }
 
-static void add(struct sums *s, const struct capture_request *q, const struct replayed *r) {
+static void add(struct replay_sums *s, const struct capture_request *q, const struct replayed *r) {
     bool other = (r->halves >= 0 && (uint64_t)r->halves != halves_of(q)) || (q->outcome != 0) != (r->outcome != 0);
     s->requests++;
     s->refused += q->outcome != 0;
@@ -40,7 +40,7 @@ static void add(struct sums *s, const struct capture_request *q, const struct re
 }
 
 /* What the units cost on demand; below 0: a price is unknown. */
-static double dollars(const struct replay *p, uint64_t halves, uint64_t read_halves) {
+static double dollars(const struct trace_replay *p, uint64_t halves, uint64_t read_halves) {
     double read = p->region->of[PRICE_READ], write = p->region->of[PRICE_WRITE];
     if ((read < 0 && read_halves) || (write < 0 && halves > read_halves)) return -1;
     return ((double)read_halves * read + (double)(halves - read_halves) * write) / 2;
@@ -48,7 +48,7 @@ static double dollars(const struct replay *p, uint64_t halves, uint64_t read_hal
 
 /* ---- reports as text and JSON ---- */
 
-static void row(struct table *out, const struct sums *s, const char *name) {
+static void row(struct table *out, const struct replay_sums *s, const char *name) {
     char again[32] = "?", difference[32] = "?";
     if (!s->unknown) {
         snprintf(again, sizeof(again), "%.1f", (double)s->halves_again / 2);
@@ -59,17 +59,17 @@ static void row(struct table *out, const struct sums *s, const char *name) {
 }
 
 /* Statements on system tables share a line of the report, unless the replay differs. */
-static bool is_plain_system(const struct replay *p, const struct sums *by_name, size_t name) {
+static bool is_plain_system(const struct trace_replay *p, const struct replay_sums *by_name, size_t name) {
     return trace_is_system(p->trace, (uint32_t)name) && !by_name[name].differing;
 }
 
-static void print_text(const struct replay *p, const struct sums *all, const struct sums *by_name) {
+static void print_text(const struct trace_replay *p, const struct replay_sums *all, const struct replay_sums *by_name) {
     static const struct table_column columns[] = {{"requests", true}, {"refused", true},   {"again", true},
                                                   {"units", true},    {"again", true},     {"difference", true},
                                                   {"differ", true},   {"statement", false}};
     struct table out;
     table_init(&out, columns, ARRAY_LEN(columns));
-    struct sums system = {0};
+    struct replay_sums system = {0};
     for (size_t i = 0; i < p->trace->n_names; i++)
         if (by_name[i].requests && !is_plain_system(p, by_name, i)) row(&out, &by_name[i], p->trace->names[i].text);
     for (size_t i = 0; i < p->trace->n; i++)
@@ -96,7 +96,7 @@ static void print_text(const struct replay *p, const struct sums *all, const str
     if (p->trace->damage[0]) printf("damaged: %s\n", p->trace->damage);
 }
 
-static void put_json(struct buf *out, const struct replay *p, const struct sums *s) {
+static void put_json(struct buf *out, const struct trace_replay *p, const struct replay_sums *s) {
     json_count(out, "requests", s->requests);
     json_count(out, "refused", s->refused);
     json_count(out, "refused_again", s->refused_again);
@@ -112,7 +112,7 @@ static void put_json(struct buf *out, const struct replay *p, const struct sums 
     json_amount(out, "dollars_again", dollars(p, s->halves_again, s->read_halves_again));
 }
 
-static void print_json(const struct replay *p, const struct sums *all, const struct sums *by_name) {
+static void print_json(const struct trace_replay *p, const struct replay_sums *all, const struct replay_sums *by_name) {
     struct buf out;
     buf_init(&out, 0);
     json_open(&out, NULL, '{');
@@ -146,7 +146,7 @@ static void print_json(const struct replay *p, const struct sums *all, const str
 
 /* ---- the sub-command ---- */
 
-static int replay(struct replay *p, struct trace *t, struct err *e) {
+static int replay(struct trace_replay *p, struct trace *t, struct err *e) {
     if (t->header.hashed)
         return err_set(e, ERR_CONFIG,
                        "%s: its values are hashed: tally capture --file shows it, but it cannot be replayed",
@@ -155,7 +155,7 @@ static int replay(struct replay *p, struct trace *t, struct err *e) {
     if (!p->results) return err_nomem(e);
     if (!p->flags->price && !(p->latency = calloc(1, sizeof(*p->latency)))) return err_nomem(e);
     if (p->flags->price ? replay_price(p, e) : replay_send(p, e)) return -1;
-    struct sums all = {0}, *by_name = calloc(t->n_names + 1, sizeof(*by_name));
+    struct replay_sums all = {0}, *by_name = calloc(t->n_names + 1, sizeof(*by_name));
     if (!by_name) return err_nomem(e);
     for (size_t i = 0; i < t->n; i++) {
         if (!p->results[i].sent) continue;
@@ -217,7 +217,7 @@ int tally_replay(int argc, char **argv) {
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};
     struct trace t;
-    struct replay p = {.flags = &f, .trace = &t};
+    struct trace_replay p = {.flags = &f, .trace = &t};
     int rc = flags_read("replay", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (wrong(&f, &e)) return say_wrong(f.json, "replay", &e);

@@ -23,7 +23,7 @@ struct replayed {
     int64_t read_halves; /* of these, read units x 2; priced */
 };
 
-struct replay {
+struct trace_replay {
     const struct replay_flags *flags;
     struct trace *trace;
     struct replayed *results; /* by request */
@@ -41,5 +41,5 @@ struct replay {
  * captured server. */
 bool replay_skips(const struct trace *t, const struct trace_request *r);
 
-int replay_price(struct replay *p, struct err *e) MUST_CHECK;
-int replay_send(struct replay *p, struct err *e) MUST_CHECK;
+int replay_price(struct trace_replay *p, struct err *e) MUST_CHECK;
+int replay_send(struct trace_replay *p, struct err *e) MUST_CHECK;

@@ -6,7 +6,7 @@
 #include "tools/tally/replay.h"
 
 struct pricer {
-    struct replay *p;
+    struct trace_replay *p;
     struct world *world;
     struct buf *states; /* by request: the paging state of its next page; empty when it has none */
     struct buf paging;
@@ -86,7 +86,7 @@ static int price(struct pricer *x, size_t i, struct err *e) {
     return ddl ? set_modes(x, e) : 0;
 }
 
-int replay_price(struct replay *p, struct err *e) {
+int replay_price(struct trace_replay *p, struct err *e) {
     const struct trace *t = p->trace;
     const struct pricing *f = &p->flags->pricing;
     const struct capture_header *h = &t->header;

@@ -23,7 +23,7 @@ struct source {
 };
 
 struct sender {
-    struct replay *p;
+    struct trace_replay *p;
     const struct trace *t;
     struct load *load;
     struct client watcher; /* prepares statements and polls the schema */
@@ -332,7 +332,7 @@ static bool tick(void *arg) {
 
 /* ---- all ---- */
 
-int replay_send(struct replay *p, struct err *e) {
+int replay_send(struct trace_replay *p, struct err *e) {
     struct sender s = {.p = p, .t = p->trace};
     const struct load_driver d = {
         .arg = &s, .due = due, .where = where, .pick = pick, .put = put, .answered = answered, .tick = tick};

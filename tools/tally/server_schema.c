@@ -4,21 +4,21 @@
 #include "cql/syntax/ast.h"
 #include "settings/settings.h"
 
-struct column {
+struct server_column {
     const char *keyspace, *table, *name, *kind, *order, *type;
     int64_t position;
 };
 
-struct reading {
+struct schema_reader {
     struct arena a;
     const struct server_schema_part *part;
     struct buf *out;
-    struct column *columns;
+    struct server_column *columns;
     size_t n, cap;
     struct err *e;
 };
 
-static bool is_wanted(const struct reading *r, const char *keyspace) {
+static bool is_wanted(const struct schema_reader *r, const char *keyspace) {
     const char *wanted = r->part->keyspace;
     return wanted ? !strcmp(keyspace, wanted) : strncmp(keyspace, "system", 6) != 0;
 }
@@ -26,7 +26,7 @@ static bool is_wanted(const struct reading *r, const char *keyspace) {
 static bool is_named(const char *wanted, const char *name) { return !wanted || !strcmp(wanted, name); }
 
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
-    struct reading *r = arg;
+    struct schema_reader *r = arg;
     const char *name = client_text(row, &c->arena, "keyspace_name");
     if (!is_wanted(r, name) || (r->part->type && *r->part->type) || (r->part->table && *r->part->table)) return 0;
     buf_put_str(r->out, "CREATE KEYSPACE ");
@@ -47,7 +47,7 @@ static struct slice next_item(struct rd *items) {
 }
 
 static int take_type(void *arg, struct client *c, const struct client_rows *row) {
-    struct reading *r = arg;
+    struct schema_reader *r = arg;
     struct value names = client_value(row, "field_names"), types = client_value(row, "field_types");
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
                *type_name = client_text(row, &c->arena, "type_name");
@@ -72,10 +72,10 @@ static int take_type(void *arg, struct client *c, const struct client_rows *row)
 }
 
 static int take_column(void *arg, struct client *c, const struct client_rows *row) {
-    struct reading *r = arg;
+    struct schema_reader *r = arg;
     (void)c;
     if (array_room(&r->columns, r->n, &r->cap, sizeof(*r->columns))) return err_nomem(r->e);
-    r->columns[r->n++] = (struct column){.keyspace = client_text(row, &r->a, "keyspace_name"),
+    r->columns[r->n++] = (struct server_column){.keyspace = client_text(row, &r->a, "keyspace_name"),
                                          .table = client_text(row, &r->a, "table_name"),
                                          .name = client_text(row, &r->a, "column_name"),
                                          .kind = client_text(row, &r->a, "kind"),
@@ -87,13 +87,13 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
 
 /* Appends the columns of a kind by position, behind lead, with their clustering orders if orders is
  * set. Returns how many there are. */
-static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind,
+static uint32_t put_key(const struct schema_reader *r, const char *keyspace, const char *table, const char *kind,
                         const char *lead, bool orders) {
     uint32_t n = 0;
     for (bool found = true; found; n += found) {
         found = false;
         for (size_t i = 0; i < r->n && !found; i++) {
-            const struct column *c = &r->columns[i];
+            const struct server_column *c = &r->columns[i];
             found = c->position == (int64_t)n && !strcmp(c->kind, kind) && !strcmp(c->keyspace, keyspace) &&
                     !strcmp(c->table, table);
             if (!found) continue;
@@ -106,7 +106,7 @@ static uint32_t put_key(const struct reading *r, const char *keyspace, const cha
 }
 
 static int take_table(void *arg, struct client *c, const struct client_rows *row) {
-    struct reading *r = arg;
+    struct schema_reader *r = arg;
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
                *table = client_text(row, &c->arena, "table_name");
     if (!is_wanted(r, keyspace) || !is_named(r->part->table, table)) return 0;
@@ -116,7 +116,7 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
     ast_print_name(table, r->out);
     buf_put_str(r->out, " (");
     for (size_t i = 0; i < r->n; i++) {
-        const struct column *column = &r->columns[i];
+        const struct server_column *column = &r->columns[i];
         if (strcmp(column->keyspace, keyspace) || strcmp(column->table, table)) continue;
         buf_put_str(r->out, "\n    ");
         ast_print_name(column->name, r->out);
@@ -154,7 +154,7 @@ int server_schema(struct client *c, struct buf *out, struct err *e) {
 }
 
 int server_schema_of(struct client *c, const struct server_schema_part *part, struct buf *out, struct err *e) {
-    struct reading r = {.out = out, .e = e, .part = part};
+    struct schema_reader r = {.out = out, .e = e, .part = part};
     arena_init(&r.a, 16 << 10, 256 << 20);
     struct err ignored = {0};
     int rc = client_each(c, "SELECT keyspace_name, replication FROM system_schema.keyspaces", take_keyspace, &r, e);

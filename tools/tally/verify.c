@@ -25,7 +25,7 @@
 
 enum { FOUND_MAX = 1000 };
 
-struct verify {
+struct verify_run {
     const char *data_dir;
     struct eng_rados rados; /* pool NULL: a data folder */
     bool json;
@@ -39,7 +39,7 @@ struct verify {
 };
 
 static void found(void *arg, const char *words) {
-    struct verify *v = arg;
+    struct verify_run *v = arg;
     for (uint32_t i = 0; i < v->n_found; i++)
         if (!strcmp(v->found[i], words)) return;
     char *copy = v->n_found < FOUND_MAX ? strdup(words) : NULL;
@@ -59,7 +59,7 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
 #include "system_schema/objects/object_kind.def"
 #undef KIND
     };
-    struct verify *v = arg;
+    struct verify_run *v = arg;
     struct ddl_rule rule;
     struct role role;
     named_ids_take(&v->ids, name, value);
@@ -79,13 +79,13 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
     return role_decode("", value, &v->arena, &role, e);
 }
 
-static void next_store(void *arg) { named_ids_fini(&((struct verify *)arg)->ids); }
-static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify *)arg)->ids, id); }
+static void next_store(void *arg) { named_ids_fini(&((struct verify_run *)arg)->ids); }
+static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify_run *)arg)->ids, id); }
 
 /* ---- files beside the store ---- */
 
 /* Reads a whole file. false: it cannot be read, which is recorded. */
-static bool read_file(struct verify *v, const char *path, struct buf *out) {
+static bool read_file(struct verify_run *v, const char *path, struct buf *out) {
     struct err e = {0};
     buf_init(out, 0);
     if (!file_append_to(path, SIZE_MAX - 1, out, &e)) return true;
@@ -94,13 +94,13 @@ static bool read_file(struct verify *v, const char *path, struct buf *out) {
     return false;
 }
 
-static void found_at(struct verify *v, const char *path, uint64_t at, const char *why) {
+static void found_at(struct verify_run *v, const char *path, uint64_t at, const char *why) {
     char words[PATH_MAX + ERR_TEXT_MAX + 64];
     snprintf(words, sizeof(words), "%s is damaged at byte %llu: %s", path, (unsigned long long)at, why);
     found(v, words);
 }
 
-static void check_ledger(struct verify *v, const char *path) {
+static void check_ledger(struct verify_run *v, const char *path) {
     struct buf all;
     struct stats b = {0};
     uint32_t latest = 0;
@@ -112,7 +112,7 @@ static void check_ledger(struct verify *v, const char *path) {
     buf_fini(&all);
 }
 
-static void check_capture(struct verify *v, const char *path) {
+static void check_capture(struct verify_run *v, const char *path) {
     struct buf bytes;
     struct capture_header h;
     struct capture_record r;
@@ -131,7 +131,7 @@ static void check_capture(struct verify *v, const char *path) {
 /* ---- the files ---- */
 
 /* beside: checks the files that are not the store's; otherwise lists all files. */
-static void walk(struct verify *v, const char *folder, bool beside) {
+static void walk(struct verify_run *v, const char *folder, bool beside) {
     struct dirent **all;
     char path[PATH_MAX];
     struct stat st;
@@ -168,7 +168,7 @@ static void walk(struct verify *v, const char *folder, bool beside) {
 
 /* ---- the whole ---- */
 
-static void print(struct verify *v, const struct eng_verify *x) {
+static void print(struct verify_run *v, const struct eng_verify *x) {
     if (!v->json) {
         table_print(&v->table);
         for (uint32_t i = 0; i < v->n_found; i++) printf("%s\n", v->found[i]);
@@ -186,7 +186,7 @@ static void print(struct verify *v, const struct eng_verify *x) {
     buf_fini(&out);
 }
 
-static int run_rados(struct verify *v, struct eng_verify *x) {
+static int run_rados(struct verify_run *v, struct eng_verify *x) {
     struct err e = {0};
     struct buf out;
     if (eng_verify_rados(x, &v->rados, &e)) return say_wrong(v->json, "verify", &e);
@@ -208,7 +208,7 @@ static int run_rados(struct verify *v, struct eng_verify *x) {
     return v->n_found ? EXIT_NO : EXIT_DONE;
 }
 
-static int run(struct verify *v, struct eng_verify *x) {
+static int run(struct verify_run *v, struct eng_verify *x) {
     static const struct table_column columns[] = {{"file", false}, {"bytes", true}, {"state", false}};
     char path[PATH_MAX];
     struct err e = {0};
@@ -236,7 +236,7 @@ static int run(struct verify *v, struct eng_verify *x) {
 }
 
 int tally_verify(int argc, char **argv) {
-    struct verify *v = calloc(1, sizeof(*v));
+    struct verify_run *v = calloc(1, sizeof(*v));
     char folder[PATH_MAX];
     if (!v) return EXIT_NO;
     v->rados.conf = "/etc/ceph/ceph.conf";

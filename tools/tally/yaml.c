@@ -7,7 +7,7 @@
 
 uint32_t yaml_line(const yaml_node_t *n) { return (uint32_t)n->start_mark.line + 1; }
 
-int yaml_wrong(struct yaml *y, const yaml_node_t *at, const char *format, ...) {
+int yaml_wrong(struct yaml_file *y, const yaml_node_t *at, const char *format, ...) {
     char why[ERR_TEXT_MAX];
     va_list args;
     va_start(args, format);
@@ -20,14 +20,14 @@ const char *yaml_scalar(const yaml_node_t *n) {
     return n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
 }
 
-const char *yaml_text(struct yaml *y, const yaml_node_t *n) {
+const char *yaml_text(struct yaml_file *y, const yaml_node_t *n) {
     const char *text = yaml_scalar(n), *copy = text ? arena_strdup(y->arena, text) : NULL;
     if (!text) (void)yaml_wrong(y, n, "a plain value is expected here");
     else if (!copy) (void)err_nomem(y->e);
     return copy;
 }
 
-int yaml_number(struct yaml *y, const yaml_node_t *n, double least, double most, double *out) {
+int yaml_number(struct yaml_file *y, const yaml_node_t *n, double least, double most, double *out) {
     const char *text = yaml_scalar(n);
     char *end;
     if (!text) return yaml_wrong(y, n, "a number is expected here");
@@ -37,7 +37,7 @@ int yaml_number(struct yaml *y, const yaml_node_t *n, double least, double most,
     return yaml_wrong(y, n, "'%s' is no number from %.15g to %.15g", text, least, most);
 }
 
-int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,
+int yaml_next(struct yaml_file *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,
               const yaml_node_t **value) {
     if (map->type != YAML_MAPPING_NODE) return yaml_wrong(y, map, "pairs of a key and a value are expected here");
     const yaml_node_pair_t *first = map->data.mapping.pairs.start, *p = first + *at;
@@ -52,7 +52,7 @@ int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_n
     return 1;
 }
 
-int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
+int yaml_map(struct yaml_file *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
              void *to) {
     const yaml_node_t *key, *value;
     uint32_t at = 0;
@@ -88,7 +88,7 @@ int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const str
     return rc;
 }
 
-int yaml_read(struct yaml *y, struct slice text, yaml_read_fn read, void *to) {
+int yaml_read(struct yaml_file *y, struct slice text, yaml_read_fn read, void *to) {
     yaml_parser_t parser;
     int rc = -1;
     if (!yaml_parser_initialize(&parser)) return err_nomem(y->e);

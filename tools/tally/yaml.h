@@ -9,14 +9,14 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-struct yaml {
+struct yaml_file {
     struct arena *arena;
     const char *path; /* name in errors */
     struct err *e;
     yaml_document_t doc;
 };
 
-typedef int (*yaml_read_fn)(struct yaml *y, const yaml_node_t *value, void *to);
+typedef int (*yaml_read_fn)(struct yaml_file *y, const yaml_node_t *value, void *to);
 
 /* TEXT: const char *. NUMBER: double. COUNT: uint64_t, a whole number. READ: read gets the member.
  * LIST: read gets the member for each item. */
@@ -30,18 +30,18 @@ struct yaml_key {
 };
 
 /* Parses the text and calls read for its root. */
-int yaml_read(struct yaml *y, struct slice text, yaml_read_fn read, void *to) MUST_CHECK;
+int yaml_read(struct yaml_file *y, struct slice text, yaml_read_fn read, void *to) MUST_CHECK;
 /* what: "a statement", in errors. */
-int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
+int yaml_map(struct yaml_file *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
              void *to) MUST_CHECK;
 /* The next pair of a mapping with any keys. Returns 1 for a pair, 0 at the end, or -1 with e set, also
  * for a key that is there twice. */
-int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,
+int yaml_next(struct yaml_file *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,
               const yaml_node_t **value) MUST_CHECK;
 /* Returns NULL if the node is no scalar. Valid as long as the document. */
 const char *yaml_scalar(const yaml_node_t *n);
 /* Returns NULL with e set. */
-const char *yaml_text(struct yaml *y, const yaml_node_t *n) MUST_CHECK;
-int yaml_number(struct yaml *y, const yaml_node_t *n, double least, double most, double *out) MUST_CHECK;
+const char *yaml_text(struct yaml_file *y, const yaml_node_t *n) MUST_CHECK;
+int yaml_number(struct yaml_file *y, const yaml_node_t *n, double least, double most, double *out) MUST_CHECK;
 uint32_t yaml_line(const yaml_node_t *n);
-int yaml_wrong(struct yaml *y, const yaml_node_t *at, const char *format, ...) PRINTF_LIKE(3, 4);
+int yaml_wrong(struct yaml_file *y, const yaml_node_t *at, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t head_of(const struct keys *k) { return k->n < KEYS_HEAD ? k->n : KEYS_HEAD; }
+static uint64_t head_of(const struct key_distribution *k) { return k->n < KEYS_HEAD ? k->n : KEYS_HEAD; }
 
-void keys_init(struct keys *k) {
+void keys_init(struct key_distribution *k) {
     if (k->n < 1) k->n = 1;
     if (k->hot > k->n) k->hot = k->n;
     if (k->shape != KEYS_ZIPF) return;
@@ -20,7 +20,7 @@ void keys_init(struct keys *k) {
     k->total = sum;
 }
 
-double keys_share(const struct keys *k, uint64_t rank) {
+double keys_share(const struct key_distribution *k, uint64_t rank) {
     switch (k->shape) {
     case KEYS_ZIPF: return pow((double)(rank + 1), -k->exponent) / k->total;
     case KEYS_HOT: return rank < k->hot ? k->share / (double)k->hot : (1 - k->share) / (double)(k->n - k->hot);
@@ -29,7 +29,7 @@ double keys_share(const struct keys *k, uint64_t rank) {
     return 1 / (double)k->n;
 }
 
-uint64_t keys_draw(const struct keys *k, struct chance *c) {
+uint64_t keys_draw(const struct key_distribution *k, struct chance *c) {
     switch (k->shape) {
     case KEYS_ZIPF: {
         double weight = chance_unit(c) * k->total, s = k->exponent;

@@ -10,7 +10,7 @@
 enum key_shape { KEYS_UNIFORM, KEYS_ZIPF, KEYS_HOT };
 enum { KEYS_HEAD = 4096 };
 
-struct keys {
+struct key_distribution {
     enum key_shape shape;
     uint64_t n;        /* partitions, at least 1 */
     double exponent;   /* zipf */
@@ -21,10 +21,10 @@ struct keys {
 };
 
 /* Computes head and total from the other fields. */
-void keys_init(struct keys *k);
+void keys_init(struct key_distribution *k);
 /* The share of the requests that a rank has. */
-double keys_share(const struct keys *k, uint64_t rank);
-uint64_t keys_draw(const struct keys *k, struct chance *c);
+double keys_share(const struct key_distribution *k, uint64_t rank);
+uint64_t keys_draw(const struct key_distribution *k, struct chance *c);
 
 /* A set of ranks that keeps the order of insertion. */
 struct ranks {

@@ -98,7 +98,7 @@ struct plan_table {
     bool by_partition;  /* every statement of a batch on it names its partition */
     bool loads;         /* rows are there before the statement runs */
     bool statics;       /* the statement reads or writes static data */
-    struct keys *keys;  /* of the statement, over this table's partitions */
+    struct key_distribution *keys;  /* of the statement, over this table's partitions */
     struct ranks ranks; /* of the partitions that are loaded */
     uint64_t loaded;    /* rows */
 };
@@ -111,7 +111,7 @@ struct plan_part {
     uint64_t rank, row; /* the partition and row of the current sample */
 };
 
-struct plan {
+struct sample_plan {
     struct workload_statement *st;
     struct slice text; /* of the statement, with ? for each marker */
     struct markers k;
@@ -124,7 +124,7 @@ struct plan {
 /* The worlds of a plan, and the request that is made for them. */
 struct bench {
     struct measure *m;
-    const struct plan *p;
+    const struct sample_plan *p;
     struct world *of[MODELS], *strict;
     struct buf text, insert; /* the statement; one that loads a row */
     struct chance chance;
@@ -142,7 +142,7 @@ static void bench_close(struct bench *b) {
     buf_fini(&b->insert);
 }
 
-static int bench_open(struct bench *b, struct measure *m, const struct plan *p, struct err *e) {
+static int bench_open(struct bench *b, struct measure *m, const struct sample_plan *p, struct err *e) {
     *b = (struct bench){.m = m, .p = p};
     buf_init(&b->text, 0);
     buf_init(&b->insert, 0);
@@ -248,7 +248,7 @@ static int put_part(const struct plan_table *t, const struct marker *m, uint64_t
 
 /* The keyspace comes from the statement, its markers or its result columns; else it is the first
  * one with such a table. */
-static const struct schema_table *table_of(const struct measure *m, const struct plan *p, uint32_t statement) {
+static const struct schema_table *table_of(const struct measure *m, const struct sample_plan *p, uint32_t statement) {
     const struct ast_name *written = ast_table(p->k.statements[statement]);
     const struct ast_name named = written ? *written : (struct ast_name){0};
     const struct result_meta *result = &cql_prepared_info(p->k.prepared)->result;
@@ -265,7 +265,7 @@ static const struct schema_table *table_of(const struct measure *m, const struct
     return NULL;
 }
 
-static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
+static int plan_parts(struct sample_plan *p, const struct measure *m, struct err *e) {
     struct workload_statement *st = p->st;
     p->parts = ARENA_ARRAY(&m->w->arena, p->k.n_statements + 1, struct plan_part);
     p->tables = ARENA_ARRAY(&m->w->arena, p->k.n_statements + 1, struct plan_table);
@@ -352,10 +352,10 @@ static int need_elements(const struct plan_table *t, const struct schema_column 
 
 /* Errors of the statement are collected in q like missing inputs. Returns -1 if memory is
  * exhausted. */
-static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
+static int plan_open(struct sample_plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
                      struct err *e) {
     struct err why = {0};
-    *p = (struct plan){.st = st, .unknown = st->unknown};
+    *p = (struct sample_plan){.st = st, .unknown = st->unknown};
     if (st->unknown || st->observed) return 0;
     size_t from = q->text.n;
     q->of = st;
@@ -642,7 +642,7 @@ static int measure_ttl(struct bench *b, struct measured *s, struct err *e) {
 
 /* The time to live of the new rows that the plan writes to its table number i: that of USING TTL, of
  * which a marker has the mean of its values, or the table's. */
-static double ttl_of(const struct plan *p, uint32_t i) {
+static double ttl_of(const struct sample_plan *p, uint32_t i) {
     const struct plan_table *t = &p->tables[i];
     double ttl = t->rows.t->settings.default_time_to_live;
     for (uint32_t k = 0; k < p->k.n_statements; k++) {
@@ -658,13 +658,13 @@ static double ttl_of(const struct plan *p, uint32_t i) {
 }
 
 /* all: one entry for each of the plan's tables. An error has the place of the statement. */
-static int run_plan(struct measure *m, struct plan *p, struct measured *all, struct err *e) {
+static int run_plan(struct measure *m, struct sample_plan *p, struct measured *all, struct err *e) {
     struct bench b;
     int rc = bench_open(&b, m, p, e);
     b.chance.state = chance_of(p->st->line);
     for (uint32_t i = 0; !rc && i < p->n_tables; i++) {
         struct plan_table *t = &p->tables[i];
-        t->keys = ARENA_NEW(&m->w->arena, struct keys);
+        t->keys = ARENA_NEW(&m->w->arena, struct key_distribution);
         if (!t->keys) {
             rc = err_nomem(e);
             break;
@@ -690,7 +690,7 @@ static int run_plan(struct measure *m, struct plan *p, struct measured *all, str
 
 /* Adds one entry for each table of the statement; a statement that cannot be measured gets one
  * entry. */
-static int measure_plan(struct measure *m, struct plan *p, struct err *e) {
+static int measure_plan(struct measure *m, struct sample_plan *p, struct err *e) {
     struct measured *all = &m->statements[m->n_statements];
     m->n_statements += p->n_tables ? p->n_tables : 1;
     for (struct measured *s = all; s < &m->statements[m->n_statements]; s++) {
@@ -794,7 +794,7 @@ int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of),
         if (t->file && !measure_table(m, t->keyspace, t->name))
             return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace,
                            t->name);
-    struct plan *plans = ARENA_ARRAY(a, m->w->n_statements + 1, struct plan);
+    struct sample_plan *plans = ARENA_ARRAY(a, m->w->n_statements + 1, struct sample_plan);
     if (!plans) return err_nomem(e);
     struct questions q = {0};
     uint32_t n = 0, entries = 0;

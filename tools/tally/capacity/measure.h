@@ -33,7 +33,7 @@ struct measured {
     /* NULL if unknown, because the statement could not be planned */
     const struct schema_table *table;
     const struct workload_table *input;
-    const struct keys *keys; /* of its requests, over the partitions of the table; NULL if not measured */
+    const struct key_distribution *keys; /* of its requests, over the partitions of the table; NULL if not measured */
     uint32_t plan_table;     /* which of the statement's tables this is, from 0 */
     enum stmt_kind kind;
     enum query_class query_class;

@@ -135,7 +135,7 @@ static struct nodetool_table *open_table(struct nodetool *n, const char *keyspac
 
 /* ---- tablestats -F json, which is YAML, too ---- */
 
-static int take_json_table(struct yaml *y, const yaml_node_t *map, struct nodetool_figures *f, const char *name) {
+static int take_json_table(struct yaml_file *y, const yaml_node_t *map, struct nodetool_figures *f, const char *name) {
     const yaml_node_t *key, *value;
     uint32_t at = 0;
     unsigned seen = 0;
@@ -158,7 +158,7 @@ static int take_json_table(struct yaml *y, const yaml_node_t *map, struct nodeto
     return rc;
 }
 
-static int take_json_keyspace(struct yaml *y, struct nodetool *n, const char *keyspace, const yaml_node_t *map) {
+static int take_json_keyspace(struct yaml_file *y, struct nodetool *n, const char *keyspace, const yaml_node_t *map) {
     const yaml_node_t *key, *value, *name, *table;
     uint32_t at = 0, table_at = 0;
     int rc, more = 0;
@@ -174,7 +174,7 @@ static int take_json_keyspace(struct yaml *y, struct nodetool *n, const char *ke
     return rc;
 }
 
-static int take_json(struct yaml *y, const yaml_node_t *root, void *to) {
+static int take_json(struct yaml_file *y, const yaml_node_t *root, void *to) {
     const yaml_node_t *key, *value;
     uint32_t at = 0;
     int rc;
@@ -195,7 +195,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
     struct lines l = {.text = text, .path = path, .e = e};
     struct nodetool_table *t = NULL;
     char keyspace[64] = "";
-    struct yaml y = {.arena = n->arena, .path = path, .e = e};
+    struct yaml_file y = {.arena = n->arena, .path = path, .e = e};
     n->path = path;
     if (memmem(text.p, text.n, "local_read_count", 16)) {
         if (begin_capture(n, 1, e) || yaml_read(&y, text, take_json, n)) return -1;

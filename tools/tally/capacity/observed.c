@@ -285,19 +285,19 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
 }
 
 /* The figures of the requests of a statement. */
-struct figures {
+struct observed_figures {
     uint32_t n, filled;
     double *reads, *writes, *rows, *statics;
 };
 
 /* Adds up the units of each second for each table, and the figures of each statement. */
-static int add_requests(struct capturing *x, struct figures *by_name) {
+static int add_requests(struct capturing *x, struct observed_figures *by_name) {
     uint32_t seconds = x->last_s - x->first_s + 1 < DAY_S ? (uint32_t)(x->last_s - x->first_s + 1) : DAY_S;
     struct arena *a = &x->w->arena;
     const struct trace_request *end = x->t.requests + x->t.n;
     for (const struct trace_request *r = x->t.requests; r < end; r++) by_name[r->name].n += counts(x, r);
     for (const struct trace_request *r = x->t.requests; r < end; r++) {
-        struct figures *f = &by_name[r->name];
+        struct observed_figures *f = &by_name[r->name];
         const struct schema_table *t = x->tables[r->name];
         struct workload_table *table = counts(x, r) ? workload_table(x->w, t->keyspace->name, t->name) : NULL;
         if (!counts(x, r)) continue;
@@ -321,7 +321,7 @@ static int add_requests(struct capturing *x, struct figures *by_name) {
         f->statics[i] = (double)r->q.static_bytes;
     }
     for (uint32_t name = 0; name < x->t.n_names; name++) {
-        const struct figures *f = &by_name[name];
+        const struct observed_figures *f = &by_name[name];
         double rate = (double)f->n / (double)(x->last_s - x->first_s + 1);
         if (!f->n) continue;
         struct workload_observed *o = add_statement(x->w, x->t.names[name].text, x->path, name + 1, x->tables[name],
@@ -375,7 +375,7 @@ int observed_capture(const char *path, struct workload *w, const struct measure 
     if (trace_open(&x.t, path, false, e)) return -1;
     arena_init(&x.arena, 16 << 10, 256 << 20);
     x.tables = calloc(x.t.n_names + 1, sizeof(*x.tables));
-    struct figures *by_name = calloc(x.t.n_names + 1, sizeof(*by_name));
+    struct observed_figures *by_name = calloc(x.t.n_names + 1, sizeof(*by_name));
     int rc = x.tables && by_name ? 0 : err_nomem(e);
     if (!rc && x.t.header.hashed)
         rc = err_set(e, ERR_CONFIG,

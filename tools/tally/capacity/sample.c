@@ -6,7 +6,7 @@
 
 enum { SAMPLE_ROWS = 1000000 };
 
-struct reading {
+struct sample_reader {
     struct arena *a;
     const char *path;
     const struct schema_table *t;
@@ -16,7 +16,7 @@ struct reading {
 };
 
 /* Returns NULL if memory is exhausted, or there are too many rows. */
-static struct sample_row *add_row(struct reading *r, uint32_t line) {
+static struct sample_row *add_row(struct sample_reader *r, uint32_t line) {
     struct sample *s = r->out;
     if (s->n == SAMPLE_ROWS) {
         err_set(r->e, ERR_CONFIG, "%s:%u: a sample has at most 1,000,000 rows", r->path, line);
@@ -37,12 +37,13 @@ static struct sample_row *add_row(struct reading *r, uint32_t line) {
     return &s->rows[s->n++];
 }
 
-static int keep(struct reading *r, struct sample_row *row, const struct schema_column *c, const struct buf *literal) {
+static int keep(struct sample_reader *r, struct sample_row *row, const struct schema_column *c,
+                const struct buf *literal) {
     row->literals[c->ordinal] = (const char *)arena_dup(r->a, buf_slice(literal)).p;
     return row->literals[c->ordinal] && !buf_failed(literal) ? 0 : err_nomem(r->e);
 }
 
-static const struct schema_column *column_of(const struct reading *r, uint32_t line, struct slice name) {
+static const struct schema_column *column_of(const struct sample_reader *r, uint32_t line, struct slice name) {
     for (uint32_t i = 0; i < r->t->n_columns; i++)
         if (slice_is(name, r->t->columns[i].name)) return &r->t->columns[i];
     err_set(r->e, ERR_CONFIG, "%s:%u: %s.%s has no column '%.*s'", r->path, line, r->t->keyspace->name, r->t->name,
@@ -50,7 +51,7 @@ static const struct schema_column *column_of(const struct reading *r, uint32_t l
     return NULL;
 }
 
-static int check_key(const struct reading *r, const struct sample_row *row) {
+static int check_key(const struct sample_reader *r, const struct sample_row *row) {
     for (uint32_t i = 0; i < r->t->n_partition_key; i++)
         if (!row->literals[i])
             return err_set(r->e, ERR_CONFIG, "%s:%u: the row has no %s, which is of the partition key", r->path,
@@ -67,7 +68,7 @@ struct csv {
 
 /* Reads one field into out. Returns 1 if another field follows in the row, or 0 if the row has
  * ended, or -1 with e set. *quoted: the field was quoted, so an empty one is an empty value. */
-static int next_field(const struct reading *r, struct csv *c, struct buf *out, bool *quoted) {
+static int next_field(const struct sample_reader *r, struct csv *c, struct buf *out, bool *quoted) {
     uint32_t from = c->line;
     bool open = rd_left(&c->rd) && *c->rd.p == '"';
     buf_clear(out, SIZE_MAX);
@@ -93,7 +94,7 @@ static int next_field(const struct reading *r, struct csv *c, struct buf *out, b
     return open ? err_set(r->e, ERR_CONFIG, "%s:%u: a quoted field has no end", r->path, from) : 0;
 }
 
-static int read_row(struct reading *r, struct csv *c, const struct schema_column *const *columns, uint32_t n) {
+static int read_row(struct sample_reader *r, struct csv *c, const struct schema_column *const *columns, uint32_t n) {
     struct buf field, literal;
     bool quoted;
     uint32_t k = 0;
@@ -121,7 +122,7 @@ static int read_row(struct reading *r, struct csv *c, const struct schema_column
 }
 
 /* The first line names the columns of the fields. */
-static int read_csv(struct reading *r, struct slice text) {
+static int read_csv(struct sample_reader *r, struct slice text) {
     struct csv c = {.rd = rd_of(text), .line = 1};
     const struct schema_column **columns = ARENA_ARRAY(r->a, r->t->n_columns, const struct schema_column *);
     uint32_t n = 0;
@@ -152,7 +153,7 @@ static int read_csv(struct reading *r, struct slice text) {
 
 /* ---- JSON, as INSERT JSON takes it ---- */
 
-static int read_object(struct reading *r, uint32_t line, struct rd *text) {
+static int read_object(struct sample_reader *r, uint32_t line, struct rd *text) {
     struct err why = {0};
     struct slice object, key, value;
     size_t left = rd_left(text);
@@ -187,27 +188,27 @@ static int read_object(struct reading *r, uint32_t line, struct rd *text) {
     return r->e->set ? -1 : check_key(r, row);
 }
 
-struct json {
+struct sample_json {
     struct rd rd;
     const uint8_t *counted; /* line counts the newlines before this byte */
     uint32_t line;
 };
 
 /* Skips white space and returns the next byte; 0 at the end. */
-static uint8_t peek(struct json *j) {
+static uint8_t peek(struct sample_json *j) {
     while (rd_left(&j->rd) && memchr(" \t\n\r", *j->rd.p, 4)) j->rd.p++;
     for (; j->counted < j->rd.p; j->counted++) j->line += *j->counted == '\n';
     return rd_left(&j->rd) ? *j->rd.p : 0;
 }
 
-static bool take(struct json *j, uint8_t sign) {
+static bool take(struct sample_json *j, uint8_t sign) {
     bool there = peek(j) == sign;
     j->rd.p += there;
     return there;
 }
 
-static int read_json(struct reading *r, struct slice text) {
-    struct json j = {.rd = rd_of(text), .counted = text.p, .line = 1};
+static int read_json(struct sample_reader *r, struct slice text) {
+    struct sample_json j = {.rd = rd_of(text), .counted = text.p, .line = 1};
     const char *wrong = NULL;
     bool array = take(&j, '[');
     for (bool first = true; !wrong && peek(&j) && !(array && peek(&j) == ']'); first = false) {
@@ -222,7 +223,7 @@ static int read_json(struct reading *r, struct slice text) {
 
 int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format,
                 const struct schema_table *t, struct sample *out, struct err *e) {
-    struct reading r = {.a = a, .path = path, .t = t, .out = out, .e = e};
+    struct sample_reader r = {.a = a, .path = path, .t = t, .out = out, .e = e};
     *out = (struct sample){.path = path};
     if (format == SAMPLE_JSON ? read_json(&r, text) : read_csv(&r, text)) return -1;
     return out->n ? 0 : err_set(e, ERR_CONFIG, "%s:1: there are no rows", path);

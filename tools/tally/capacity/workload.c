@@ -92,7 +92,7 @@ int file_read(struct arena *a, const char *path, struct slice *out, struct err *
 
 /* ---- the file ---- */
 
-static int read_values(struct yaml *y, const yaml_node_t *map, void *to) {
+static int read_values(struct yaml_file *y, const yaml_node_t *map, void *to) {
     struct workload_value **out = to;
     const yaml_node_t *key, *value;
     uint32_t at = 0;
@@ -111,7 +111,7 @@ static int read_values(struct yaml *y, const yaml_node_t *map, void *to) {
     return rc;
 }
 
-static int read_rate(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_rate(struct yaml_file *y, const yaml_node_t *n, void *to) {
     enum { RATE_MAX = 10000000 };
     struct workload_statement *s = to;
     struct curve *c = &s->rate;
@@ -140,9 +140,9 @@ static int read_rate(struct yaml *y, const yaml_node_t *n, void *to) {
     return c->n ? 0 : yaml_wrong(y, n, "a rate is a number a second, or times of the day with numbers");
 }
 
-static int read_keys(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_keys(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct workload_statement *s = to;
-    struct keys *k = &s->keys;
+    struct key_distribution *k = &s->keys;
     const char *text = yaml_scalar(n) ? yaml_scalar(n) : "";
     double percent;
     unsigned long long hot;
@@ -163,20 +163,20 @@ static int read_keys(struct yaml *y, const yaml_node_t *n, void *to) {
     return yaml_wrong(y, n, "keys is uniform, zipf S (S above 0 to 10), or hot P%% on N");
 }
 
-static int read_cql(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_cql(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct workload_statement *s = to;
     s->line = yaml_line(n);
     return (s->text = yaml_text(y, n)) ? 0 : -1;
 }
 
-static int read_consistency(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_consistency(struct yaml_file *y, const yaml_node_t *n, void *to) {
     int level = world_consistency(yaml_scalar(n));
     if (level < 0) return yaml_wrong(y, n, "there is no consistency level '%s'", yaml_scalar(n) ? yaml_scalar(n) : "");
     ((struct workload_statement *)to)->consistency = (uint16_t)level;
     return 0;
 }
 
-static int read_new_rows(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_new_rows(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct workload_statement *s = to;
     const char *text = yaml_scalar(n) ? yaml_scalar(n) : "";
     s->has_new_rows = true;
@@ -184,7 +184,7 @@ static int read_new_rows(struct yaml *y, const yaml_node_t *n, void *to) {
     return s->new_rows || !strcmp(text, "existing") ? 0 : yaml_wrong(y, n, "rows is new or existing");
 }
 
-static int read_statement(struct yaml *y, const yaml_node_t *map, void *to) {
+static int read_statement(struct yaml_file *y, const yaml_node_t *map, void *to) {
     static const struct yaml_key keys[] = {
         {"name", KEY_TEXT, offsetof(struct workload_statement, name)},
         {"cql", KEY_READ, .read = read_cql},
@@ -205,7 +205,7 @@ static int read_statement(struct yaml *y, const yaml_node_t *map, void *to) {
     return 0;
 }
 
-static int read_tables(struct yaml *y, const yaml_node_t *map, void *to) {
+static int read_tables(struct yaml_file *y, const yaml_node_t *map, void *to) {
     static const struct yaml_key keys[] = {
         {"partitions", KEY_COUNT, offsetof(struct workload_table, partitions), 1, 1e12},
         {"rows_per_partition", KEY_COUNT, offsetof(struct workload_table, rows_per_partition), 1, 1e9},
@@ -227,13 +227,13 @@ static int read_tables(struct yaml *y, const yaml_node_t *map, void *to) {
     return rc;
 }
 
-static int read_workload(struct yaml *y, const yaml_node_t *root, void *to) {
+static int read_workload(struct yaml_file *y, const yaml_node_t *root, void *to) {
     static const struct yaml_key keys[] = {{"tables", KEY_READ, .read = read_tables},
                                            {"statements", KEY_LIST, .read = read_statement}};
     return yaml_map(y, root, "a workload", keys, ARRAY_LEN(keys), to);
 }
 
 int workload_read(struct workload *w, const char *path, struct slice text, struct err *e) {
-    struct yaml y = {.arena = &w->arena, .path = path, .e = e};
+    struct yaml_file y = {.arena = &w->arena, .path = path, .e = e};
     return yaml_read(&y, text, read_workload, w);
 }

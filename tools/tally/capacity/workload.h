@@ -90,7 +90,7 @@ struct workload_statement {
     const char *unknown;         /* why the rate is unknown; NULL if it is known */
     uint16_t consistency;        /* enum cql_consistency */
     uint64_t page_size;          /* 0 means 5000 */
-    struct keys keys;            /* keys.n is set once the table is known */
+    struct key_distribution keys;            /* keys.n is set once the table is known */
     bool has_keys;
     struct workload_value *values;
 };

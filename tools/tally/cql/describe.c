@@ -23,7 +23,7 @@ static bool is(const struct description *d, int word, const char *text) {
 /* ---- lists of names ---- */
 
 /* The names of one keyspace, collected until the next keyspace begins; or those of the keyspaces. */
-struct listing {
+struct describe_listing {
     struct description *d;
     struct buf *out;
     struct err *e;
@@ -33,7 +33,7 @@ struct listing {
     size_t n, cap;
 };
 
-static void put_list(const struct listing *l) {
+static void put_list(const struct describe_listing *l) {
     if (!l->n) return;
     buf_u8(l->out, '\n');
     if (l->by_keyspace && !*l->d->s->keyspace && l->keyspace) {
@@ -44,7 +44,7 @@ static void put_list(const struct listing *l) {
     grid_put_names(l->names, (uint32_t)l->n, l->out);
 }
 
-static int add_name(struct listing *l, const char *keyspace, const char *name) {
+static int add_name(struct describe_listing *l, const char *keyspace, const char *name) {
     if (l->by_keyspace && l->keyspace && strcmp(l->keyspace, keyspace)) {
         put_list(l);
         l->n = 0;
@@ -56,7 +56,7 @@ static int add_name(struct listing *l, const char *keyspace, const char *name) {
 }
 
 static int take_name(void *arg, struct client *c, const struct client_rows *row) {
-    struct listing *l = arg;
+    struct describe_listing *l = arg;
     const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"), *only = l->d->s->keyspace;
     (void)c;
     if (l->by_keyspace && *only && strcmp(only, keyspace)) return 0;
@@ -126,7 +126,7 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
     bool full = is(d, 0, "FULL");
     for (size_t i = 0; d->n == 1 && i < ARRAY_LEN(lists); i++) {
         if (!is(d, 0, lists[i].word)) continue;
-        struct listing l = {.d = d, .column = lists[i].column, .out = out, .e = e,
+        struct describe_listing l = {.d = d, .column = lists[i].column, .out = out, .e = e,
                             .by_keyspace = strcmp(lists[i].column, "keyspace_name") != 0};
         char text[128];
         snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", l.by_keyspace ? ", " : "",
@@ -166,7 +166,7 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
     struct wire_params p = {.consistency = CL_LOCAL_ONE, .page_size = DESCRIBE_PAGE};
     struct client_answer a;
     struct err e = {0};
-    struct listing l = {.d = d, .out = out, .e = &e, .by_keyspace = !is(d, 0, "KEYSPACES")};
+    struct describe_listing l = {.d = d, .out = out, .e = &e, .by_keyspace = !is(d, 0, "KEYSPACES")};
     struct buf state;
     int rc;
     buf_init(&state, 0);

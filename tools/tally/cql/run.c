@@ -12,7 +12,7 @@
 
 /* ---- the result of a statement ---- */
 
-struct statement {
+struct shell_statement {
     struct slice text;
     bool is_select, is_list;
     uint64_t rows;
@@ -26,7 +26,7 @@ static bool begins_with(struct slice text, const char *word) {
     return text.n > strlen(word) && !strncasecmp((const char *)text.p, word, strlen(word));
 }
 
-static void take_charge(struct statement *st, const struct client_answer *a) {
+static void take_charge(struct shell_statement *st, const struct client_answer *a) {
     const struct wire_response *r = &a->response;
     double reads = wire_capacity(r, "read_units"), writes = wire_capacity(r, "write_units"),
            statics = wire_capacity(r, "static_write_units");
@@ -78,7 +78,7 @@ static void put_line(struct shell *s, const char *text) {
 }
 
 /* Shows every page of the answer. Returns -1 if a page failed; the error was printed. */
-static int put_rows(struct shell *s, struct statement *st, struct wire_params *p, struct client_answer *a) {
+static int put_rows(struct shell *s, struct shell_statement *st, struct wire_params *p, struct client_answer *a) {
     struct buf state;
     struct err e = {0};
     char count[48];
@@ -181,7 +181,7 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
 }
 
 void run_statement(struct shell *s, struct slice text) {
-    struct statement st = {
+    struct shell_statement st = {
         .text = text, .is_select = begins_with(text, "SELECT"), .is_list = begins_with(text, "LIST")};
     struct wire_params p = {.consistency = s->consistency, .serial_consistency = s->serial_consistency,
                             .page_size = s->paging ? (int32_t)s->page_size : 0, .wants_capacity = s->charge,

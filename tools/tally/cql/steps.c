@@ -9,7 +9,7 @@ enum { TRIES = 20, PAUSE_MS = 100, COLUMNS = 5 };
 /* 100 ns steps from 1582-10-15, the epoch of version 1 UUIDs, to 1970. */
 #define UUID_EPOCH 0x01B21DD213814000LL
 
-struct trace_session {
+struct shown_trace {
     const char *id, *request;
     int64_t started_us, duration_us;
     struct buf coordinator, client; /* as texts */
@@ -43,7 +43,7 @@ static void put_row(struct grid *g, const char *activity, int64_t us, struct sli
 
 /* Returns 1 if the session is complete, 0 if not yet, or -1 if the query failed, and the error
  * was printed. */
-static int read_session(struct shell *s, struct trace_session *t, struct arena *keep) {
+static int read_session(struct shell *s, struct shown_trace *t, struct arena *keep) {
     struct client_answer a = {0};
     struct err e = {0};
     const char *text = arena_printf(keep, "SELECT * FROM system_traces.sessions WHERE session_id = %s", t->id);
@@ -60,7 +60,7 @@ static int read_session(struct shell *s, struct trace_session *t, struct arena *
     return 1;
 }
 
-static int fill(struct shell *s, const struct trace_session *t, struct arena *keep) {
+static int fill(struct shell *s, const struct shown_trace *t, struct arena *keep) {
     static const char *const names[COLUMNS] = {"activity", "timestamp", "source", "source_elapsed", "client"};
     struct slice client = buf_slice(&t->client);
     struct client_answer a = {0};
@@ -96,7 +96,7 @@ static int fill(struct shell *s, const struct trace_session *t, struct arena *ke
 }
 
 void steps_put_named(struct shell *s, const char *id) {
-    struct trace_session t = {.id = id};
+    struct shown_trace t = {.id = id};
     struct arena keep;
     struct buf out;
     int rc = 0;

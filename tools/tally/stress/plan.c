@@ -27,7 +27,7 @@ void plan_profile_names(struct buf *out) {
 
 /* ---- statements ---- */
 
-static int read_cql(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_cql(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct plan_statement *s = to;
     s->cql = yaml_text(y, n);
     s->line = yaml_line(n);
@@ -35,14 +35,14 @@ static int read_cql(struct yaml *y, const yaml_node_t *n, void *to) {
     return s->cql ? 0 : -1;
 }
 
-static int read_consistency(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_consistency(struct yaml_file *y, const yaml_node_t *n, void *to) {
     int level = world_consistency(yaml_scalar(n));
     if (level < 0) return yaml_wrong(y, n, "there is no such consistency level");
     ((struct plan_statement *)to)->consistency = (uint16_t)level;
     return 0;
 }
 
-static int read_value(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_value(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct plan_statement *s = to;
     const char *text = yaml_scalar(n);
     struct err why = {0};
@@ -54,7 +54,7 @@ static int read_value(struct yaml *y, const yaml_node_t *n, void *to) {
 }
 
 /* with: the key that the statement has besides its own. */
-static int read_statement(struct yaml *y, const yaml_node_t *n, const struct yaml_key *with,
+static int read_statement(struct yaml_file *y, const yaml_node_t *n, const struct yaml_key *with,
                           struct plan_statement *s) {
     const struct yaml_key keys[] = {
         {"cql", KEY_READ, .read = read_cql},
@@ -69,20 +69,20 @@ static int read_statement(struct yaml *y, const yaml_node_t *n, const struct yam
 
 /* ---- the plan ---- */
 
-static int read_definition(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_definition(struct yaml_file *y, const yaml_node_t *n, void *to) {
     struct plan *p = to;
     if (p->n_schema == PLAN_SCHEMA) return yaml_wrong(y, n, "too many statements");
     return (p->schema[p->n_schema++] = yaml_text(y, n)) ? 0 : -1;
 }
 
-static int read_load(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_load(struct yaml_file *y, const yaml_node_t *n, void *to) {
     static const struct yaml_key rows = {"rows", KEY_COUNT, offsetof(struct plan_statement, rows), 1, 1e10};
     struct plan *p = to;
     if (read_statement(y, n, &rows, &p->load)) return -1;
     return p->load.rows ? 0 : yaml_wrong(y, n, "load needs rows: how many");
 }
 
-static int read_sent(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_sent(struct yaml_file *y, const yaml_node_t *n, void *to) {
     static const struct yaml_key weight = {"weight", KEY_COUNT, offsetof(struct plan_statement, weight), 0, 1e6};
     struct plan *p = to;
     if (p->n_statements == PLAN_STATEMENTS) return yaml_wrong(y, n, "too many statements");
@@ -92,7 +92,7 @@ static int read_sent(struct yaml *y, const yaml_node_t *n, void *to) {
     return 0;
 }
 
-static int read_burst(struct yaml *y, const yaml_node_t *n, void *to) {
+static int read_burst(struct yaml_file *y, const yaml_node_t *n, void *to) {
     static const struct yaml_key keys[] = {{"every", KEY_NUMBER, offsetof(struct plan, burst_every), 0.1, 86400},
                                            {"for", KEY_NUMBER, offsetof(struct plan, burst_for), 0.1, 86400},
                                            {"times", KEY_NUMBER, offsetof(struct plan, burst_times), 0.01, 1e6}};
@@ -103,7 +103,7 @@ static int read_burst(struct yaml *y, const yaml_node_t *n, void *to) {
                : yaml_wrong(y, n, "burst needs every, for and times");
 }
 
-static int read_plan(struct yaml *y, const yaml_node_t *root, void *to) {
+static int read_plan(struct yaml_file *y, const yaml_node_t *root, void *to) {
     static const struct yaml_key keys[] = {{"schema", KEY_LIST, .read = read_definition},
                                            {"load", KEY_READ, .read = read_load},
                                            {"statements", KEY_LIST, .read = read_sent},
@@ -115,7 +115,7 @@ static int read_plan(struct yaml *y, const yaml_node_t *root, void *to) {
 }
 
 int plan_parse(struct plan *p, const char *path, struct slice text, struct err *e) {
-    struct yaml y = {.arena = &p->arena, .path = path, .e = e};
+    struct yaml_file y = {.arena = &p->arena, .path = path, .e = e};
     *p = (struct plan){.path = path};
     arena_init(&p->arena, 16 << 10, 64 << 20);
     if (!yaml_read(&y, text, read_plan, p)) return 0;

@@ -94,7 +94,7 @@ static void test_a_ring_forgets_what_is_older_than_it(void **state) {
 static void test_the_heaviest_partitions_are_kept(void **state) {
     enum { MANY = 1000 };
     struct parts *p = calloc(1, sizeof(*p));
-    struct part rows[PARTS_OPEN];
+    struct hot_partition rows[PARTS_OPEN];
     (void)state;
     p->image = calloc(RING_SLOTS, PARTS_SLOT_BYTES);
     p->keys = calloc(PART_KEYS, sizeof(*p->keys));
@@ -133,14 +133,14 @@ static void post(struct ledger *l, uint32_t object, int64_t token, uint32_t unit
 
 struct world {
     struct ledger *ledger;
-    struct history *history;
+    struct page_history *history;
     char folder[32], path[64];
 };
 
-static struct history *open_history(struct world *w) {
+static struct page_history *open_history(struct world *w) {
     struct err e = {0};
     const struct history_options o = {.ledger = w->ledger, .clock = &test_clock, .path = w->path};
-    struct history *h = history_open_still(&o, &e);
+    struct page_history *h = history_open_still(&o, &e);
     assert_non_null(h);
     return h;
 }
@@ -179,7 +179,7 @@ static void busy_second(struct world *w, uint32_t object) {
 
 static void check_minute(struct world *w) {
     float mean[SERIES_N], most[SERIES_N], ranges[2][SHARD_RANGES * RANGE_FIGURES];
-    struct part rows[PARTS_OPEN];
+    struct hot_partition rows[PARTS_OPEN];
     const struct history_table *t = history_find(w->history, 1);
     uint32_t last = 255 * RANGE_FIGURES + RANGE_WRITE_UNITS;
     assert_non_null(t);
@@ -224,7 +224,7 @@ static void test_history_that_was_saved_outlives_a_kill(void **state) {
     struct world w = open_world();
     (void)state;
     busy_minute(&w);
-    struct history *killed = w.history; /* closed without its file */
+    struct page_history *killed = w.history; /* closed without its file */
     close(killed->fd);
     killed->fd = -1;
     w.history = open_history(&w);
