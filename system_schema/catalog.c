@@ -118,8 +118,8 @@ uint64_t catalog_generation(const struct catalog *c) {
 
 bool catalog_has_object(struct catalog *c, uint32_t object) {
     pthread_mutex_lock(&c->objects.lock);
-    const struct entry *x = entry_by_id(&c->objects, object);
-    bool there = x && !entry_is_gone(x);
+    const struct catalog_object *x = object_by_id(&c->objects, object);
+    bool there = x && !object_is_gone(x);
     pthread_mutex_unlock(&c->objects.lock);
     return there;
 }

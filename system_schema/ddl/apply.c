@@ -23,11 +23,11 @@ int catalog_refuse_system(const struct catalog_change *ch, bool cassandra_mode, 
     return ddl_error(e, cassandra_mode, DDL_SYSTEM_ITSELF, verb, ch->keyspace);
 }
 
-bool apply_is_unfit(const struct entry *x, bool to_drop) {
-    return entry_is_pending(x) || (!to_drop && x->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS);
+bool apply_is_unfit(const struct catalog_object *x, bool to_drop) {
+    return object_is_changing(x) || (!to_drop && x->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS);
 }
 
-int apply_busy(struct apply *a, const struct entry *x) {
+int apply_busy(struct apply *a, const struct catalog_object *x) {
     char what[32] = "";
     strncpy(what, x->kind->word, sizeof what - 1);
     *what = (char)(*what - 'a' + 'A');
@@ -35,17 +35,18 @@ int apply_busy(struct apply *a, const struct entry *x) {
     return apply_error(a, DDL_BUSY, what, x->name, schema_status_name(x->status), end);
 }
 
-static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
+static int begin_change(struct apply *a, struct catalog_object *x, enum schema_change_kind kind,
+                        enum schema_status to) {
     a->subject = x;
     a->kind = kind;
     a->from = x->status;
-    entry_set_status(a->objects, x, to);
-    return BEGUN;
+    return object_begin_change(a->objects, x, to, a->err) ? -1 : BEGUN;
 }
 
-struct entry *apply_keyspace(struct apply *a, bool must_exist) {
-    struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *old = ks ? NULL : entry_find_deleting(a->objects, &keyspace_kind, 0, a->change->keyspace);
+struct catalog_object *apply_keyspace(struct apply *a, bool must_exist) {
+    struct catalog_object *ks = object_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
+    const struct catalog_object *old =
+        ks ? NULL : object_find_deleting(a->objects, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)apply_busy(a, old);
     else if (!ks && must_exist)
         apply_error(a, a->change->op == CATALOG_CREATE_TYPE ? DDL_TYPE_NO_KEYSPACE : DDL_NO_KEYSPACE,
@@ -59,21 +60,21 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     return ks;
 }
 
-struct entry *apply_existing(struct apply *a, const struct object_kind *kind, enum ddl_error_id missing) {
+struct catalog_object *apply_existing(struct apply *a, const struct object_kind *kind, enum ddl_error_id missing) {
     const struct catalog_change *ch = a->change;
     bool alters = ch->op == CATALOG_ALTER_KEYSPACE || ch->op == CATALOG_ALTER_TABLE || ch->op == CATALOG_ALTER_TYPE;
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE ||
                  ch->op == CATALOG_DROP_OBJECT;
-    const struct entry *ks = kind->in_keyspace ? apply_keyspace(a, false) : NULL, *old = NULL;
-    struct entry *x = NULL;
+    const struct catalog_object *ks = kind->in_keyspace ? apply_keyspace(a, false) : NULL, *old = NULL;
+    struct catalog_object *x = NULL;
     if (a->err->set) return NULL;
     if (ks || !kind->in_keyspace) {
         const char *name = ks ? ch->name : ch->keyspace;
-        x = entry_find(a->objects, kind, ks ? ks->id : 0, name);
+        x = object_find(a->objects, kind, ks ? ks->id : 0, name);
         /* An object keeps its name until it is gone, as on Keyspaces: until then the name can be
          * neither created nor altered, and another drop has nothing to do. (In cassandra mode the
          * client that drops waits for the end, so that only other clients see this state.) */
-        old = x ? NULL : entry_find_deleting(a->objects, kind, ks ? ks->id : 0, name);
+        old = x ? NULL : object_find_deleting(a->objects, kind, ks ? ks->id : 0, name);
     }
     if (old && alters) apply_busy(a, old);
     bool lacks = !x && !old && !ch->conditional;
@@ -86,8 +87,8 @@ struct entry *apply_existing(struct apply *a, const struct object_kind *kind, en
     return a->err->set ? NULL : x;
 }
 
-static int set_form(struct apply *a, const struct entry *x, struct slice *form, const void *definition) {
-    const struct object_place at = entry_place(a->objects, x);
+static int set_form(struct apply *a, const struct catalog_object *x, struct slice *form, const void *definition) {
+    const struct form_context at = object_context(a->objects, x);
     struct buf b;
     buf_init(&b, 0);
     int rc = definition_form(x->kind, &at, definition, &b, a->err);
@@ -96,7 +97,7 @@ static int set_form(struct apply *a, const struct entry *x, struct slice *form, 
     return rc;
 }
 
-void *apply_definition(struct apply *a, const struct entry *x) { return entry_decode(x, &a->arena, a->err); }
+void *apply_definition(struct apply *a, const struct catalog_object *x) { return object_decode(x, &a->arena, a->err); }
 
 int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) {
     const struct catalog_change *ch = a->change;
@@ -121,8 +122,8 @@ static int merge_tags(struct apply *a, struct schema_keyspace *ks) {
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
-    for (uint32_t i = 0; i < a->objects->n_entries && n < most; i++)
-        n += a->objects->entries[i]->kind == kind && !entry_is_gone(a->objects->entries[i]);
+    for (uint32_t i = 0; i < a->objects->n_all && n < most; i++)
+        n += a->objects->all[i]->kind == kind && !object_is_gone(a->objects->all[i]);
     return n >= most ? compat_refuse(&a->compat, rule, a->err, (int)most) : 0;
 }
 
@@ -162,12 +163,12 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
 
 /* Returns -1 if the change removes a Region, or makes the keyspace multi-Region while a table lacks
  * client-side timestamps or has settings that no multi-Region table has. Keyspaces allows neither. */
-static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
+static int check_new_regions(struct apply *a, const struct catalog_object *x, const struct schema_keyspace *before,
                              const struct schema_keyspace *ks) {
     bool was_single = schema_regions(before) < 2, several = was_single && schema_regions(ks) >= 2;
-    for (uint32_t i = 0; several && i < a->objects->n_entries; i++) {
-        const struct entry *y = a->objects->entries[i];
-        if (y->kind != &table_kind || !entry_lives_in(y, x->id)) continue;
+    for (uint32_t i = 0; several && i < a->objects->n_all; i++) {
+        const struct catalog_object *y = a->objects->all[i];
+        if (y->kind != &table_kind || !object_lives_in(y, x->id)) continue;
         const struct schema_table *t = apply_definition(a, y);
         if (!t || settings_check_together(&t->settings, &t->settings, true, a->err)) return -1;
         if (!a->change->client_timestamps && !schema_has_client_timestamps(t) &&
@@ -186,13 +187,13 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     if (ch->durable_writes == 0 && compat_refuse(&a->compat, REFUSE_DURABLE_WRITES, a->err)) return -1;
-    if (entry_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
+    if (object_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
         apply_error(a, DDL_KEYSPACE_EXISTS, ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = entry_find_deleting(a->objects, &keyspace_kind, 0, ch->keyspace);
+    const struct catalog_object *old = object_find_deleting(a->objects, &keyspace_kind, 0, ch->keyspace);
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->ddl, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
@@ -202,18 +203,18 @@ static int create_keyspace(struct apply *a) {
     return apply_begin_create(a, &keyspace_kind, NULL, &ks);
 }
 
-int apply_begin_update(struct apply *a, struct entry *x, const void *definition) {
-    if (set_form(a, x, &x->next, definition)) return -1;
-    if (slice_eq(x->next, x->form)) {
-        form_free(&x->next);
-        return NOTHING_TO_DO;
-    }
-    return begin_change(a, x, CHANGE_UPDATED, SCHEMA_UPDATING);
+int apply_begin_update(struct apply *a, struct catalog_object *x, const void *definition) {
+    struct slice next = {0};
+    if (set_form(a, x, &next, definition)) return -1;
+    int rc = slice_eq(next, x->form) ? NOTHING_TO_DO : begin_change(a, x, CHANGE_UPDATED, SCHEMA_UPDATING);
+    if (rc == BEGUN) x->change->next = next;
+    else free((void *)next.p);
+    return rc;
 }
 
 static int alter_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *x = apply_existing(a, &keyspace_kind, DDL_ALTER_NO_KEYSPACE);
+    struct catalog_object *x = apply_existing(a, &keyspace_kind, DDL_ALTER_NO_KEYSPACE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
@@ -231,11 +232,11 @@ static int alter_keyspace(struct apply *a) {
 /* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
  * (ddl/start.c, show). */
 static int drop_keyspace(struct apply *a) {
-    struct entry *ks = apply_existing(a, &keyspace_kind, DDL_DROP_NO_KEYSPACE);
+    struct catalog_object *ks = apply_existing(a, &keyspace_kind, DDL_DROP_NO_KEYSPACE);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
-    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
-        const struct entry *x = a->objects->entries[i];
-        if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
+    for (uint32_t i = 0; i < a->objects->n_all; i++) {
+        const struct catalog_object *x = a->objects->all[i];
+        if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && object_is_changing(x)) return apply_busy(a, x);
     }
     return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
 }
@@ -244,7 +245,7 @@ static int drop_keyspace(struct apply *a) {
 
 struct needed {
     struct apply *a;
-    const struct entry *by, *what;
+    const struct catalog_object *by, *what;
 };
 
 static int need_not(void *arg, const struct object_kind *kind, const char *name) {
@@ -260,13 +261,13 @@ static bool may_need(const struct object_kind *by, const struct object_kind *wha
     return false;
 }
 
-int apply_begin_drop(struct apply *a, struct entry *x) {
+int apply_begin_drop(struct apply *a, struct catalog_object *x) {
     bool any = false;
     for (uint32_t i = 0; i < a->objects->n_kinds; i++) any |= may_need(a->objects->kinds[i], x->kind);
     /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
-    for (uint32_t i = 0; any && i < a->objects->n_entries; i++) {
-        const struct entry *by = a->objects->entries[i];
-        if (!may_need(by->kind, x->kind) || !entry_lives_in(by, x->keyspace_id)) continue;
+    for (uint32_t i = 0; any && i < a->objects->n_all; i++) {
+        const struct catalog_object *by = a->objects->all[i];
+        if (!may_need(by->kind, x->kind) || !object_lives_in(by, x->keyspace_id)) continue;
         const void *definition = apply_definition(a, by);
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
@@ -276,8 +277,8 @@ int apply_begin_drop(struct apply *a, struct entry *x) {
 
 static int need_there(void *arg, const struct object_kind *kind, const char *name) {
     struct apply *a = arg;
-    const struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *needed = ks ? entry_find(a->objects, kind, ks->id, name) : NULL;
+    const struct catalog_object *ks = object_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
+    const struct catalog_object *needed = ks ? object_find(a->objects, kind, ks->id, name) : NULL;
     if (needed && !apply_is_unfit(needed, false)) return 0;
     return needed ? apply_busy(a, needed)
                   : apply_error(a, DDL_OBJECT_LACKS, kind->word, a->change->keyspace, name, a->change->name);
@@ -287,17 +288,17 @@ int apply_check_needs(struct apply *a, const struct object_kind *kind, const voi
     return kind->depend ? kind->depend(definition, need_there, a) : 0;
 }
 
-int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks,
+int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct catalog_object *ks,
                        const void *definition) {
     uint32_t id;
-    if (apply_check_needs(a, kind, definition) || entry_next_id(a->objects, &id, a->err)) return -1;
+    if (apply_check_needs(a, kind, definition) || objects_next_id(a->objects, &id, a->err)) return -1;
     const char *name = ks ? a->change->name : a->change->keyspace;
-    struct entry *x = entry_add(a->objects, kind, id, ks ? ks->id : 0, name, a->err);
+    struct catalog_object *x = object_add(a->objects, kind, id, ks ? ks->id : 0, name, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;
     if (set_form(a, x, &x->form, definition) == 0) return BEGUN;
-    entry_remove(a->objects, x);
+    object_remove(a->objects, x);
     return -1;
 }
 
@@ -334,7 +335,7 @@ static int drop_pointless(struct apply *a, struct table_settings *s) {
 }
 
 /* Checks the table's settings; decodes the keyspace's definition to count its Regions. */
-static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t,
+static int check_settings(struct apply *a, const struct catalog_object *ks, const struct schema_table *t,
                           const struct schema_table *before) {
     const struct schema_keyspace *definition = apply_definition(a, ks);
     if (!definition) return -1;
@@ -346,17 +347,17 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
 
 /* ---- tables ---- */
 
-int apply_check_table_name(struct apply *a, const struct entry *ks) {
+int apply_check_table_name(struct apply *a, const struct catalog_object *ks) {
     const struct catalog_change *ch = a->change;
-    const struct entry *old = entry_find_deleting(a->objects, &table_kind, ks->id, ch->name);
-    if (!entry_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
+    const struct catalog_object *old = object_find_deleting(a->objects, &table_kind, ks->id, ch->name);
+    if (!object_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
     apply_error(a, DDL_TABLE_EXISTS, ch->name, ch->keyspace);
     strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
     strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
     return -1;
 }
 
-int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
+int apply_begin_create_table(struct apply *a, const struct catalog_object *ks, struct table_parts *parts,
                              struct schema_table *t) {
     if (drop_pointless(a, &parts->settings) || stamp_settings(a, NULL, &parts->settings) ||
         check_schema_bytes(a, parts) ||
@@ -370,9 +371,9 @@ int apply_begin_create_table(struct apply *a, const struct entry *ks, struct tab
 
 static int create_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, true);
+    struct catalog_object *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (ch->conditional && entry_find(a->objects, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (ch->conditional && object_find(a->objects, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
     if (apply_check_table_name(a, ks)) return -1;
     struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
@@ -424,7 +425,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
 }
 
 static int alter_table(struct apply *a) {
-    struct entry *x = apply_existing(a, &table_kind, DDL_NO_TABLE);
+    struct catalog_object *x = apply_existing(a, &table_kind, DDL_NO_TABLE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_table *t = apply_definition(a, x);
     struct schema_table altered = {0};
@@ -440,7 +441,7 @@ static int alter_table(struct apply *a) {
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.settings.default_time_to_live > 0)
         return apply_error(a, DDL_COUNTER_TTL);
-    if (check_settings(a, entry_by_id(a->objects, x->keyspace_id), &altered, t) ||
+    if (check_settings(a, object_by_id(a->objects, x->keyspace_id), &altered, t) ||
         apply_check_capacity(a, x, &altered, t))
         return -1;
     return apply_begin_update(a, x, &altered);
@@ -450,13 +451,13 @@ static int alter_table(struct apply *a) {
 
 static int create_object(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, true);
+    struct catalog_object *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (entry_find(a->objects, ch->kind, ks->id, ch->name)) {
+    if (object_find(a->objects, ch->kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         return apply_error(a, DDL_OBJECT_EXISTS, ch->kind->word, ch->keyspace, ch->name);
     }
-    const struct entry *old = entry_find_deleting(a->objects, ch->kind, ks->id, ch->name);
+    const struct catalog_object *old = object_find_deleting(a->objects, ch->kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
     return apply_begin_create(a, ch->kind, ks, ch->definition);
 }
@@ -464,7 +465,7 @@ static int create_object(struct apply *a) {
 static int drop_object(struct apply *a) {
     bool table = a->change->op == CATALOG_DROP_TABLE;
     const struct object_kind *kind = table ? &table_kind : a->change->kind;
-    struct entry *x = apply_existing(a, kind, table ? DDL_NO_TABLE : DDL_NO_OBJECT);
+    struct catalog_object *x = apply_existing(a, kind, table ? DDL_NO_TABLE : DDL_NO_OBJECT);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     return apply_begin_drop(a, x);
 }
@@ -473,44 +474,39 @@ static int drop_object(struct apply *a) {
 
 /* Records the begin of a change. Without a delay the change ends in the same record, so that
  * clients never see a status in between. */
-static int record_begin(struct apply *a, struct entry *x) {
+static int record_begin(struct apply *a, struct catalog_object *x) {
     struct ddl *d = a->ddl;
     struct objects *o = d->objects;
-    struct entry_before before;
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
+    struct change_before before;
+    const struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(o, x->keyspace_id) : NULL;
     assert(!ks || !regions_are_added(ks)); /* G1 */
-    entry_schedule(d, x);
+    change_schedule(d, x);
     if (a->change->at_once) {
-        x->at_once = true;
-        entry_fail_with(x, NULL);
+        x->change->at_once = true;
+        change_fail_with(x->change, NULL);
     }
-    bool at_once = entry_is_due_at_once(x);
-    if (at_once) entry_finish(d, x, &before);
+    bool at_once = change_ends_at_once(x);
+    if (at_once) change_finish(d, x, &before);
     fault_dies(FAULT_DDL);
-    if (at_once ? history_save(o, x, before.status, a->err) : entry_save(o, x, a->err)) {
-        if (at_once) entry_finish_undo(d, x, &before);
+    if (at_once ? history_save(o, x, before.status, a->err) : object_save(o, x, a->err)) {
+        if (at_once) change_finish_undo(d, x, &before);
         if (a->kind == CHANGE_CREATED) {
-            entry_remove(o, x);
+            object_remove(o, x);
             return -1;
         }
-        entry_restore_status(o, x, a->from);
-        x->due_us = INT64_MAX;
-        entry_fail_with(x, NULL);
-        form_free(&x->next);
+        object_restore_status(o, x, a->from);
+        object_free_change(x);
         return -1;
     }
     fault_dies(FAULT_DDL);
     /* The objects of a dropped keyspace become DELETING in memory only: their own records stay
      * unchanged, because the keyspace's record covers them, also when the drop ends. */
     bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_goes && i < o->n_entries; i++) {
-        struct entry *y = o->entries[i];
-        if (!entry_lives_in(y, x->id)) continue;
-        entry_set_status(o, y, SCHEMA_DELETING);
-        y->due_us = INT64_MAX;
-        y->with_keyspace = true;
+    for (uint32_t i = 0; keyspace_goes && i < o->n_all; i++) {
+        struct catalog_object *y = o->all[i];
+        if (object_lives_in(y, x->id)) object_set_status(o, y, SCHEMA_DELETING);
     }
-    if (at_once) entry_finish_keep(d, x, &before);
+    if (at_once) change_finish_keep(d, x, &before);
     recovery_follow(d->recovery, x, a->kind == CHANGE_CREATED);
     return 0;
 }
@@ -535,7 +531,7 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
         system_space(a->objects, ch->keyspace))
         return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
     uint32_t pending = 0;
-    for (const struct entry *y = o->busy; y; y = y->busy_next) pending += entry_is_pending(y);
+    for (const struct catalog_object *y = o->busy; y; y = y->busy_next) pending += object_is_changing(y);
     if (system_space(o, ch->keyspace) && catalog_refuse_system(ch, o->mode == MODE_CASSANDRA, a->err)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL &&
         compat_refuse(&a->compat, REFUSE_CONCURRENT_DDL, a->err, QUOTA_CONCURRENT_DDL))
@@ -544,8 +540,8 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     *unfinished = a->awaits;
     if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
     if (rc != BEGUN) return rc;
-    struct entry *x = a->subject;
-    entry_describe(o, a->kind, x, out);
+    struct catalog_object *x = a->subject;
+    object_describe(o, a->kind, x, out);
     /* Erases the failures of earlier changes of the object: catalog_outcome must not report
      * them. */
     for (uint32_t i = 0; i < FAILURES_KEPT; i++)
@@ -554,13 +550,12 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (record_begin(a, x) || objects_publish(o, a->err)) return -1;
     fault_dies(FAULT_DDL);
     if (x->status == SCHEMA_ACTIVE) table_tell_engine(d->objects, x);
-    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) entry_notify(o, a->kind, x);
-    if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
+    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) a->told = object_notify(o, a->kind, x);
+    if (object_is_gone(x)) a->told = object_notify(o, CHANGE_GONE, x);
     objects_moved(o);
     /* With several servers a drop ends when the rows are freed, so that none writes to them after the answer. */
-    bool freed_later = entry_is_gone(x) && !eng_one_writer(o->eng);
-    if (o->mode == MODE_CASSANDRA && (entry_is_pending(x) || freed_later)) *unfinished = x->id;
-    a->told = x->notice;
+    bool freed_later = object_is_gone(x) && !eng_one_writer(o->eng);
+    if (o->mode == MODE_CASSANDRA && (object_is_changing(x) || freed_later)) *unfinished = x->id;
     return BEGUN;
 }
 
@@ -581,7 +576,7 @@ static int apply_once(struct ddl *d, const struct catalog_change *change, struct
     notices_await_name(d->objects, change->keyspace, change->name);
     int rc = notices_reserve(d->objects, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
     *overtaken = rc < 0 && d->objects->overtaken;
-    struct entry *x = rc >= 0 && *unfinished ? entry_by_id(d->objects, *unfinished) : NULL;
+    struct catalog_object *x = rc >= 0 && *unfinished ? object_by_id(d->objects, *unfinished) : NULL;
     if (x) x->awaited = true;
     pthread_mutex_unlock(&d->objects->lock);
     notices_deliver(d->objects, a.told);
@@ -606,9 +601,9 @@ int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_
 int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) {
     struct objects *o = d->objects;
     pthread_mutex_lock(&o->lock);
-    const struct entry *x = entry_by_id(o, unfinished);
-    bool freed = !x || !entry_is_gone(x) || eng_one_writer(o->eng);
-    bool goes_on = !freed || (x && entry_is_pending(x)) || notices_name_object(o, unfinished); /* N2 */
+    const struct catalog_object *x = object_by_id(o, unfinished);
+    bool freed = !x || !object_is_gone(x) || eng_one_writer(o->eng);
+    bool goes_on = !freed || (x && object_is_changing(x)) || notices_name_object(o, unfinished); /* N2 */
     int rc = goes_on ? 1 : 0;
     for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
         if (d->failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", d->failures[i].words);

@@ -48,7 +48,7 @@ static int64_t given_warm(const struct table_settings *s, enum capacity_kind of)
     return !(s->given & bit) ? 0 : of == READ_CAPACITY ? s->warm_read_units : s->warm_write_units;
 }
 
-static int check(struct apply *a, const struct entry *x, const struct schema_table *t,
+static int check(struct apply *a, const struct catalog_object *x, const struct schema_table *t,
                  const struct schema_table *before, enum capacity_kind of) {
     const struct catalog_quota *q = &a->ddl->quota;
     const struct schema_table none = {0};
@@ -64,9 +64,9 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
         return -1;
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
     int64_t all = units;
-    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
-        const struct entry *other = a->objects->entries[i];
-        bool counts = other != x && other->kind == &table_kind && !entry_is_gone(other) && other->shown;
+    for (uint32_t i = 0; i < a->objects->n_all; i++) {
+        const struct catalog_object *other = a->objects->all[i];
+        bool counts = other != x && other->kind == &table_kind && !object_is_gone(other) && other->shown;
         if (counts) all += provisioned(other->shown, of);
     }
     if (all <= q->account_units[of]) return 0;
@@ -74,7 +74,7 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
                          (long long)all);
 }
 
-int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
+int apply_check_capacity(struct apply *a, const struct catalog_object *x, const struct schema_table *t,
                          const struct schema_table *before) {
     if (a->compat.mode == COMPAT_OFF) return 0;
     return check(a, x, t, before, READ_CAPACITY) || check(a, x, t, before, WRITE_CAPACITY) ? -1 : 0;

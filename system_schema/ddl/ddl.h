@@ -69,32 +69,31 @@ int ddl_catch_up(struct ddl *d, struct err *e) MUST_CHECK;
 /* ---- worker.c: the status changes that follow a statement ---- */
 
 /* Sets the delay and the failure of the change under way, as the rules say. */
-void entry_schedule(struct ddl *d, struct entry *x);
-/* The state of an entry before entry_finish, for undoing it. */
-struct entry_before {
+void change_schedule(struct ddl *d, struct catalog_object *x);
+/* The state of an object before change_finish, for undoing it. */
+struct change_before {
     enum schema_status status;
-    struct slice form, next;
-    uint32_t replicated;
+    struct slice form;
 };
-/* Ends the change under way in memory, as done or as failed. The caller then saves the entry and
+/* Ends the change under way in memory, as done or as failed. The caller then saves the object and
  * calls one of the other two: undo if saving failed, else keep. */
-void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before);
-void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before *before);
-void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before);
+void change_finish(struct ddl *d, struct catalog_object *x, struct change_before *before);
+void change_finish_undo(struct ddl *d, struct catalog_object *x, const struct change_before *before);
+void change_finish_keep(struct ddl *d, struct catalog_object *x, const struct change_before *before);
 /* Keeps the words for the client that waits for the end of the change, which was under way in that
  * status. */
-void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status during, const char *words);
+void ddl_note_failure(struct ddl *d, const struct catalog_object *x, enum schema_status during, const char *words);
 /* True if the change ends in the same step that begins it. */
-bool entry_is_due_at_once(const struct entry *x);
+bool change_ends_at_once(const struct catalog_object *x);
 /* The statement under way, for example "CREATE TABLE". */
-void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
+void change_statement(const struct catalog_object *x, char out[DDL_STATEMENT_MAX]);
 /* Ends the changes that are due and frees some deleted objects. Takes the lock. Returns the number of
  * microseconds until it is to be called again; TICKER_WHEN_WOKEN if nothing is due or to be freed. */
 int64_t ddl_step(struct ddl *d);
 /* The same without freeing. */
 void ddl_move(struct ddl *d);
 /* Passes a visible table's schema_gc_grace and dropped columns to the engine. */
-void table_tell_engine(struct objects *o, const struct entry *x);
+void table_tell_engine(struct objects *o, const struct catalog_object *x);
 void ddl_release_held(struct ddl *d);
 
 /* ---- truncate.c ---- */
@@ -107,17 +106,17 @@ int truncate_forget(struct ddl *d, struct err *e) MUST_CHECK;
 
 /* Call after a type's definition changed: touches the tables and types that use it, at any
  * depth. */
-void type_touch_users(struct ddl *d, const struct entry *type);
+void type_touch_users(struct ddl *d, const struct catalog_object *type);
 
 /* ---- region.c: Regions that ALTER KEYSPACE adds ---- */
 
 /* Spreads the tables that are not in the new Regions yet over the delay of the change under way;
  * below 0: it is held. Does nothing for other changes. */
-void regions_schedule(struct ddl *d, struct entry *x, int64_t delay_us);
+void regions_schedule(struct ddl *d, struct catalog_object *x, int64_t delay_us);
 /* When the next table gets to the new Regions; INT64_MAX: not before the change ends. */
-int64_t regions_next_us(const struct entry *x);
+int64_t regions_next_us(const struct catalog_object *x);
 /* Records and shows the tables that are due. */
-void regions_step(struct ddl *d, struct entry *x, int64_t now_us);
+void regions_step(struct ddl *d, struct catalog_object *x, int64_t now_us);
 
 /* ---- system_keyspace.c ---- */
 

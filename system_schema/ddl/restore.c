@@ -23,7 +23,7 @@ static int settings_of(struct apply *a, const struct table_settings *then, const
 
 static struct history *source(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    const struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, ch->from_keyspace);
+    const struct catalog_object *ks = object_find(a->objects, &keyspace_kind, 0, ch->from_keyspace);
     struct history *h = recovery_find(a->ddl->recovery, ch->from_keyspace, ch->from_name);
     if (h) { /* the newest history of its lineage; clients see its first moment in milliseconds */
         int64_t first = recovery_earliest(a->ddl->recovery, h),
@@ -36,12 +36,13 @@ static struct history *source(struct apply *a) {
         return err_null(
             apply_error(a, DDL_RESTORE_RANGE, ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]));
     }
-    const struct entry *x = NULL;
-    if (ks) x = entry_find(a->objects, &table_kind, ks->id, ch->from_name);
-    if (ks && !x) x = entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name);
+    const struct catalog_object *x = NULL;
+    if (ks) x = object_find(a->objects, &table_kind, ks->id, ch->from_name);
+    if (ks && !x) x = object_find_deleting(a->objects, &table_kind, ks->id, ch->from_name);
     if (!x) return err_null(apply_error(a, DDL_RESTORE_NO_TABLE, ch->from_keyspace, ch->from_name));
-    const struct object_place at = {.keyspace = ch->from_keyspace, .name = ch->from_name};
-    const struct schema_table *t = table_kind.decode(x->next.n ? x->next : x->form, &at, &a->arena, a->err);
+    const struct form_context at = {.keyspace = ch->from_keyspace, .name = ch->from_name};
+    const struct schema_table *t =
+        table_kind.decode(x->change && x->change->next.n ? x->change->next : x->form, &at, &a->arena, a->err);
     if (!t) return NULL;
     bool enabled = t->settings.point_in_time_recovery && x->status != SCHEMA_DELETING;
     return err_null(
@@ -49,14 +50,14 @@ static struct history *source(struct apply *a) {
 }
 
 static const struct schema_table *definition_at(struct apply *a, const struct history *h, int64_t at_us) {
-    const struct object_place at = {.keyspace = a->change->keyspace, .name = a->change->name};
+    const struct form_context at = {.keyspace = a->change->keyspace, .name = a->change->name};
     return table_kind.decode(recovery_form(h, at_us), &at, &a->arena, a->err);
 }
 
 /* The new table gets the old table's column ids and dropped columns, because the rows are copied
  * unchanged. */
-static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest,
-                        int64_t at_us) {
+static int begin_create(struct apply *a, const struct catalog_object *ks, const struct history *h,
+                        const struct history *newest, int64_t at_us) {
     const struct schema_table *then = definition_at(a, h, at_us),
                               *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
     struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
@@ -74,24 +75,25 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
 }
 
 int apply_restore_table(struct apply *a) {
-    struct entry *ks = apply_keyspace(a, true);
+    struct catalog_object *ks = apply_keyspace(a, true);
     if (!ks || apply_check_table_name(a, ks)) return -1;
     struct history *newest = source(a);
     if (!newest) return -1;
     int restores = 0;
-    for (const struct entry *x = a->objects->busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
+    for (const struct catalog_object *x = a->objects->busy; x; x = x->busy_next)
+        restores += x->status == SCHEMA_RESTORING;
     if (restores >= QUOTA_RESTORES && compat_refuse(&a->compat, REFUSE_RESTORES, a->err, QUOTA_RESTORES)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
     struct history *h = recovery_at(a->ddl->recovery, newest, at_us);
     /* earlier within the same millisecond */
     if (at_us < eng_history_since(a->objects->eng, h->id)) at_us = eng_history_since(a->objects->eng, h->id);
     if (begin_create(a, ks, h, newest, at_us) != BEGUN) return -1;
-    struct entry *x = a->subject;
+    struct catalog_object *x = a->subject;
     if (recovery_plan(a->ddl->recovery, x, h, at_us, a->err)) {
-        entry_remove(a->objects, x);
+        object_remove(a->objects, x);
         return -1;
     }
-    entry_restore_status(a->objects, x, SCHEMA_RESTORING);
+    object_restore_status(a->objects, x, SCHEMA_RESTORING);
     ticker_wake(&a->ddl->recovery->worker);
     return BEGUN;
 }

@@ -41,102 +41,101 @@ void ddl_fini(struct ddl *d) {
  * say so. */
 static int show(struct ddl *d, struct err *e) {
     struct objects *o = d->objects;
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        struct entry *x = o->entries[i];
-        const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
-        bool orphan = ks && (ks->status == SCHEMA_DELETING || entry_is_gone(ks)) && !entry_is_gone(x);
-        if (orphan && x->status != SCHEMA_DELETING) {
-            entry_set_status(o, x, SCHEMA_DELETING);
-            x->with_keyspace = true;
-        }
-        if (orphan && entry_is_gone(ks)) entry_set_status(o, x, SCHEMA_DELETED);
-        else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(d, x);
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        struct catalog_object *x = o->all[i];
+        const struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(o, x->keyspace_id) : NULL;
+        bool orphan = ks && (ks->status == SCHEMA_DELETING || object_is_gone(ks)) && !object_is_gone(x);
+        if (orphan && (x->status != SCHEMA_DELETING || object_is_gone(ks))) object_free_change(x);
+        if (orphan && x->status != SCHEMA_DELETING) object_set_status(o, x, SCHEMA_DELETING);
+        if (orphan && object_is_gone(ks)) object_set_status(o, x, SCHEMA_DELETED);
+        if (x->change) change_schedule(d, x);
     }
     if (objects_publish(o, e)) return -1;
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        const struct schema_table *t = o->entries[i]->shown;
-        if (t && t->status != SCHEMA_DELETING) table_tell_engine(d->objects, o->entries[i]);
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        const struct schema_table *t = o->all[i]->shown;
+        if (t && t->status != SCHEMA_DELETING) table_tell_engine(d->objects, o->all[i]);
     }
     return 0;
 }
 
 int ddl_read(struct ddl *d, struct err *e) {
     strays_reset(&d->recovery->strays);
-    if (rules_load(d, e) || saved_keyspaces_clean(d->recovery, e) || entries_load(d->objects, e) ||
+    if (rules_load(d, e) || saved_keyspaces_clean(d->recovery, e) || objects_load(d->objects, e) ||
         truncate_forget(d, e) || history_prune(d->objects, e) || recovery_load(d->recovery, e))
         return -1;
     return show(d, e);
 }
 
 static int read_objects(struct ddl *d, struct err *e) {
-    return entries_load(d->objects, e) || system_keyspaces_load(d, e) ? -1 : show(d, e);
+    return objects_load(d->objects, e) || system_keyspaces_load(d, e) ? -1 : show(d, e);
 }
 
 /* ---- reading again ---- */
 
 struct before {
     uint32_t n, next_id;
-    struct entry **entries; /* by id */
+    struct catalog_object **entries; /* by id */
 };
 
 static int by_id(const void *a, const void *b) {
-    const uint32_t x = (*(struct entry *const *)a)->id, y = (*(struct entry *const *)b)->id;
+    const uint32_t x = (*(struct catalog_object *const *)a)->id, y = (*(struct catalog_object *const *)b)->id;
     return (x > y) - (x < y);
 }
 
-static struct entry *old_of(const struct before *b, uint32_t id) {
-    struct entry sought = {.id = id}, *key = &sought;
-    struct entry **found = b->n ? bsearch(&key, b->entries, b->n, sizeof(*b->entries), by_id) : NULL;
+static struct catalog_object *old_of(const struct before *b, uint32_t id) {
+    struct catalog_object sought = {.id = id}, *key = &sought;
+    struct catalog_object **found = b->n ? bsearch(&key, b->entries, b->n, sizeof(*b->entries), by_id) : NULL;
     return found ? *found : NULL;
 }
 
-static bool is_same(const struct entry *a, const struct entry *b) {
+static bool is_same(const struct catalog_object *a, const struct catalog_object *b) {
     return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) &&
            strcmp(a->name, b->name) == 0;
 }
 
 /* A change that began at another server is that server's to end while its client waits. The leader
  * ends it when that server has had the time. */
-static void put_off(struct ddl *d, struct entry *x) {
+static void put_off(struct ddl *d, struct catalog_object *x) {
     const int64_t grace_us = 2000000;
-    bool client_waits = d->objects->mode == MODE_CASSANDRA && entry_is_pending(x) && x->due_us != INT64_MAX;
+    struct change_under_way *c = d->objects->mode == MODE_CASSANDRA ? x->change : NULL;
     int64_t late_us = clock_mono_us(d->objects->clock) + grace_us;
-    if (entry_is_gone(x)) x->free_us = clock_machine_us(d->objects->clock) + grace_us;
-    else if (client_waits && x->due_us < late_us) x->due_us = late_us;
+    if (object_is_gone(x)) x->free_us = clock_machine_us(d->objects->clock) + grace_us;
+    else if (c && c->due_us < late_us) c->due_us = late_us;
 }
 
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
  * before, so that statements compiled for the old definition do not match it. */
 static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores) {
     struct objects *o = d->objects;
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        struct entry *old = old_of(b, o->entries[i]->id), *now = o->entries[i];
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        struct catalog_object *old = old_of(b, o->all[i]->id), *now = o->all[i];
         bool same = old && is_same(old, now);
         now->shape = same ? old->shape : d->n_reloads << 16;
         now->awaited = old && old->awaited && now->status != SCHEMA_ACTIVE;
         if (d->membership && !same && !now->awaited) put_off(d, now);
-        if (d->membership && same && entry_is_gone(now)) now->free_us = old->free_us;
-        if (same && entry_is_pending(now)) { /* it keeps its due time */
-            now->due_us = old->due_us;
-            now->since_us = old->since_us;
-            now->at_once = old->at_once;
-            now->adds_regions = old->adds_regions;
-            now->step_us = old->step_us;
-            now->step_every_us = old->step_every_us;
-            entry_fail_with(now, old->failure);
+        if (d->membership && same && object_is_gone(now)) now->free_us = old->free_us;
+        if (same && object_is_changing(now)) now->since_us = old->since_us;
+        if (same && now->change && old->change) { /* it keeps its due time, but not what was recorded */
+            struct change_under_way *c = old->change, *read = now->change;
+            const struct slice next = c->next;
+            c->next = read->next;
+            c->replicated = read->replicated;
+            read->next = next;
+            now->change = c;
+            old->change = read;
         }
         if (old && keep_restores) { /* the records of the objects do not hold these */
             now->history = old->history;
             now->restored_from = old->restored_from;
             now->restored_at_us = old->restored_at_us;
         }
-        if (now->shown) entry_touch(o, now);
+        if (now->shown) object_touch(o, now);
     }
 }
 
 /* Whether the object is as it was before the change that old was in. */
-static bool is_undone(const struct entry *old, const struct entry *now) {
-    if (old->status == SCHEMA_CREATING) return !now || entry_is_gone(now);
+static bool is_undone(const struct catalog_object *old, const struct catalog_object *now) {
+    if (old->status == SCHEMA_CREATING) return !now || object_is_gone(now);
     if (!now || now->status != SCHEMA_ACTIVE) return false;
     return old->status == SCHEMA_DELETING || (old->status == SCHEMA_UPDATING && slice_eq(old->form, now->form));
 }
@@ -145,13 +144,14 @@ static bool is_undone(const struct entry *old, const struct entry *now) {
  *     tells whether a rule made it fail, and the client is told the same. */
 static void note_failures(struct ddl *d, const struct before *b) {
     for (uint32_t i = 0; i < b->n; i++) {
-        const struct entry *old = b->entries[i];
+        const struct catalog_object *old = b->entries[i];
         char statement[DDL_STATEMENT_MAX];
-        if (!old->awaited || !is_undone(old, entry_by_id(d->objects, old->id))) continue;
-        const struct object_place at = entry_place(d->objects, old);
-        entry_statement(old, statement);
+        if (!old->awaited || !is_undone(old, object_by_id(d->objects, old->id))) continue;
+        const struct form_context at = object_context(d->objects, old);
+        change_statement(old, statement);
         const struct ddl_subject of = {statement, at.keyspace, at.name};
-        const char *words = old->failure ? old->failure : ddl_rules_failure(&d->rules, &of);
+        const char *words =
+            old->change && old->change->failure ? old->change->failure : ddl_rules_failure(&d->rules, &of);
         if (words) ddl_note_failure(d, old, old->status, words);
     }
 }
@@ -164,23 +164,23 @@ static int by_storage(const void *a, const void *b) {
 /* Rows whose last record is gone were freed by another server: this server's engine forgets their table. */
 static void forget_freed(struct ddl *d, const struct before *b) {
     const struct objects *o = d->objects;
-    uint32_t *ids = calloc(o->n_entries + 1, sizeof(*ids)), n = 0;
-    for (uint32_t i = 0; ids && i < o->n_entries; i++)
-        if (o->entries[i]->kind->has_rows) ids[n++] = o->entries[i]->storage;
+    uint32_t *ids = calloc(o->n_all + 1, sizeof(*ids)), n = 0;
+    for (uint32_t i = 0; ids && i < o->n_all; i++)
+        if (o->all[i]->kind->has_rows) ids[n++] = o->all[i]->storage;
     if (n) qsort(ids, n, sizeof(*ids), by_storage);
     for (uint32_t i = 0; ids && i < b->n; i++) {
-        const struct entry *old = b->entries[i];
+        const struct catalog_object *old = b->entries[i];
         if (old->kind->has_rows && !bsearch(&old->storage, ids, n, sizeof(*ids), by_storage))
             eng_table_forget(o->eng, old->storage);
     }
     free(ids);
 }
 
-static bool is_seen(const struct entry *x) {
-    return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x);
+static bool is_seen(const struct catalog_object *x) {
+    return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !object_is_gone(x);
 }
 
-static void tell(struct ddl *d, enum schema_change_kind kind, const char *keyspace, const struct entry *x) {
+static void tell(struct ddl *d, enum schema_change_kind kind, const char *keyspace, const struct catalog_object *x) {
     struct schema_change change = {.kind = kind, .target = x->kind->target, .object = x->id};
     snprintf(change.keyspace, sizeof change.keyspace, "%s", keyspace);
     if (x->kind->in_keyspace) snprintf(change.name, sizeof change.name, "%s", x->name);
@@ -192,33 +192,34 @@ static uint32_t tell_all(struct ddl *d, const struct before *b, bool really) {
     struct objects *o = d->objects;
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        const struct entry *old = b->entries[i], *now = entry_by_id(o, old->id);
-        const struct entry *ks = old->kind->in_keyspace ? old_of(b, old->keyspace_id) : old;
+        const struct catalog_object *old = b->entries[i], *now = object_by_id(o, old->id);
+        const struct catalog_object *ks = old->kind->in_keyspace ? old_of(b, old->keyspace_id) : old;
         bool drops = is_seen(old) && (!now || !is_seen(now));
-        bool goes = !entry_is_gone(old) && (!now || entry_is_gone(now));
+        bool goes = !object_is_gone(old) && (!now || object_is_gone(now));
         n += drops + goes;
         if (drops && really) tell(d, CHANGE_DROPPED, ks ? ks->name : "", old);
         if (goes && really) tell(d, CHANGE_GONE, ks ? ks->name : "", old);
     }
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        const struct entry *now = o->entries[i], *old = old_of(b, now->id);
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        const struct catalog_object *now = o->all[i], *old = old_of(b, now->id);
         if (!is_seen(now) || (old && is_seen(old) && is_same(old, now))) continue;
         n++;
-        if (really) tell(d, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(o, now).keyspace, now);
+        if (really)
+            tell(d, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, object_context(o, now).keyspace, now);
     }
     return n;
 }
 
 static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), struct err *e) {
     struct objects *o = d->objects;
-    /* The old entries are kept until the new ones are visible. */
-    struct before b = {.n = o->n_entries, .next_id = o->next_id, .entries = o->entries};
+    /* The old objects are kept until the new ones are visible. */
+    struct before b = {.n = o->n_all, .next_id = o->next_id, .entries = o->all};
     if (b.n) qsort(b.entries, b.n, sizeof(*b.entries), by_id);
     free(o->by_id);
     free(o->by_name);
     o->by_id = o->by_name = NULL;
-    o->entries = NULL;
-    o->n_entries = o->n_buckets = 0;
+    o->all = NULL;
+    o->n_all = o->n_buckets = 0;
     o->busy = o->touched = NULL;
     o->sums[0] = o->sums[1] = 0;
     memset(o->counts, 0, sizeof o->counts);
@@ -229,7 +230,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
         /* Ids must not be reused: prepared statements and the ledger identify objects by them. */
         uint32_t id;
         o->next_id = b.next_id;
-        rc = entry_next_id(o, &id, e);
+        rc = objects_next_id(o, &id, e);
     }
     set_shapes(d, &b, read == read_objects);
     if (!rc) note_failures(d, &b);
@@ -237,7 +238,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
     if (!rc) rc = notices_reserve(o, tell_all(d, &b, false), e);
     if (!rc) rc = objects_publish(o, e);
     if (!rc) (void)tell_all(d, &b, true);
-    for (uint32_t i = 0; i < b.n; i++) entry_free(b.entries[i]);
+    for (uint32_t i = 0; i < b.n; i++) object_free(b.entries[i]);
     free(b.entries);
     return rc;
 }
@@ -266,12 +267,12 @@ int ddl_catch_up(struct ddl *d, struct err *e) {
 
 void ddl_look_again(struct ddl *d) {
     struct err e = {0};
-    for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
+    for (const struct catalog_object *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
     if (atomic_exchange(&d->objects->noticed, false)) {
         bool read = rules_look_again(d, &e) == 0 && d->guest.look_again(d->guest.arg, &e) == 0;
         if (!read) atomic_store(&d->objects->noticed, true); /* all of them again, at the next look */
-        if (!read || !entries_are_current(d->objects, &e)) atomic_store(&d->objects->stale, true);
+        if (!read || !objects_are_current(d->objects, &e)) atomic_store(&d->objects->stale, true);
     }
     if (!atomic_exchange(&d->objects->stale, false)) return;
     d->objects->overtaken = false;

@@ -15,7 +15,7 @@ struct space **system_space(const struct objects *o, const char *name) {
 /* Replaces the keyspace by one with this definition and the same tables. */
 static int take_form(struct ddl *d, struct space **at, struct slice form, struct err *e) {
     const struct schema_keyspace *old = (*at)->space.keyspace;
-    const struct object_place place = {.keyspace = old->name, .name = old->name};
+    const struct form_context place = {.keyspace = old->name, .name = old->name};
     struct schema_owner *owner = owner_new();
     if (!owner) return err_nomem(e);
     struct schema_keyspace *ks = keyspace_kind.decode(form, &place, &owner->arena, e);
@@ -55,7 +55,7 @@ int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     struct objects *o = d->objects;
     struct space **at = system_space(d->objects, ch->keyspace);
     struct schema_keyspace ks = *(*at)->space.keyspace;
-    const struct object_place place = {.keyspace = ks.name, .name = ks.name};
+    const struct form_context place = {.keyspace = ks.name, .name = ks.name};
     struct buf form, key;
     if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(d, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err))

@@ -12,11 +12,11 @@ static int is_name(void *arg, const struct object_kind *kind, const char *name) 
     return kind == &type_kind && strcmp(name, arg) == 0 ? -1 : 0;
 }
 
-/* True if the entry's definition names the type. */
-static bool names_type(struct ddl *d, const struct entry *x, const struct entry *type) {
-    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x))
+/* True if the object's definition names the type. */
+static bool names_type(struct ddl *d, const struct catalog_object *x, const struct catalog_object *type) {
+    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || object_is_gone(x))
         return false;
-    const struct object_place at = {.keyspace = entry_place(d->objects, x).keyspace, .name = x->name};
+    const struct form_context at = {.keyspace = object_context(d->objects, x).keyspace, .name = x->name};
     struct err ignored = {0};
     struct arena a;
     arena_init(&a, 16 * 1024, 0);
@@ -26,13 +26,13 @@ static bool names_type(struct ddl *d, const struct entry *x, const struct entry 
     return uses;
 }
 
-void type_touch_users(struct ddl *d, const struct entry *type) {
+void type_touch_users(struct ddl *d, const struct catalog_object *type) {
     struct objects *o = d->objects;
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        struct entry *x = o->entries[i];
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        struct catalog_object *x = o->all[i];
         if (!names_type(d, x, type)) continue;
         x->shape++;
-        entry_touch(o, x);
+        object_touch(o, x);
         if (x->kind == &type_kind) type_touch_users(d, x);
     }
 }
@@ -57,13 +57,13 @@ static struct schema_type *type_of_fields(struct apply *a, const struct cql_type
 
 int apply_create_type(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, true);
+    struct catalog_object *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (entry_find(a->objects, &type_kind, ks->id, ch->name)) {
+    if (object_find(a->objects, &type_kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         return apply_error(a, DDL_TYPE_EXISTS, ch->name, ch->keyspace);
     }
-    const struct entry *old = entry_find_deleting(a->objects, &type_kind, ks->id, ch->name);
+    const struct catalog_object *old = object_find_deleting(a->objects, &type_kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
     const struct schema_type *t = type_of_fields(a, NULL);
     if (!t) return -1;
@@ -95,14 +95,14 @@ static int by_name(const void *x, const void *y) { return strcmp(*(const char *c
 
 /* Refuses a new field if the type is part of a partition key: the new field would change the
  * bytes of the key, by which a partition is found. */
-static int check_partition_keys(struct apply *a, const struct entry *type) {
-    const char **names = calloc(a->objects->n_entries, sizeof(*names));
+static int check_partition_keys(struct apply *a, const struct catalog_object *type) {
+    const char **names = calloc(a->objects->n_all, sizeof(*names));
     struct buf tables;
     uint32_t n = 0;
     if (!names) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
-        const struct entry *x = a->objects->entries[i];
-        if (x->kind != &table_kind || !entry_lives_in(x, type->keyspace_id)) continue;
+    for (uint32_t i = 0; i < a->objects->n_all; i++) {
+        const struct catalog_object *x = a->objects->all[i];
+        if (x->kind != &table_kind || !object_lives_in(x, type->keyspace_id)) continue;
         const struct schema_table *t = apply_definition(a, x);
         bool uses = false;
         for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);
@@ -118,7 +118,8 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     return a->err->set ? -1 : rc;
 }
 
-static const struct schema_type *with_field(struct apply *a, const struct entry *x, const struct cql_type *old) {
+static const struct schema_type *with_field(struct apply *a, const struct catalog_object *x,
+                                            const struct cql_type *old) {
     const struct catalog_column *field = &a->change->columns[0];
     if (cql_type_field(old, slice_str(field->name)) < old->n_args) {
         if (!a->change->column_conditional)
@@ -132,7 +133,8 @@ static const struct schema_type *with_field(struct apply *a, const struct entry 
     return check_partition_keys(a, x) ? NULL : type_of_fields(a, old);
 }
 
-static const struct schema_type *with_names(struct apply *a, const struct entry *x, const struct cql_type *old) {
+static const struct schema_type *with_names(struct apply *a, const struct catalog_object *x,
+                                            const struct cql_type *old) {
     const struct catalog_change *ch = a->change;
     struct schema_type *t = type_of_fields(a, old);
     const char **names = t ? ARENA_ARRAY(&a->arena, old->n_args, const char *) : NULL;
@@ -158,15 +160,15 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
 
 /* Checks that all users of the type stay within the limits of types: decodes each of them with
  * the new definition in place. */
-static int check_users(struct apply *a, struct entry *type, const struct schema_type *next) {
-    const struct object_place at = entry_place(a->objects, type);
+static int check_users(struct apply *a, struct catalog_object *type, const struct schema_type *next) {
+    const struct form_context at = object_context(a->objects, type);
     struct slice now = type->form;
     struct buf form;
     buf_init(&form, 0);
     int rc = definition_form(&type_kind, &at, next, &form, a->err);
     type->form = buf_slice(&form);
-    for (uint32_t i = 0; i < a->objects->n_entries && rc == 0; i++) {
-        const struct entry *x = a->objects->entries[i];
+    for (uint32_t i = 0; i < a->objects->n_all && rc == 0; i++) {
+        const struct catalog_object *x = a->objects->all[i];
         if (x->keyspace_id == type->keyspace_id && x->kind->depend && x->status != SCHEMA_DELETING &&
             !apply_definition(a, x))
             rc = -1;
@@ -177,7 +179,7 @@ static int check_users(struct apply *a, struct entry *type, const struct schema_
 }
 
 int apply_alter_type(struct apply *a) {
-    struct entry *x = apply_existing(a, &type_kind, DDL_ALTER_NO_TYPE);
+    struct catalog_object *x = apply_existing(a, &type_kind, DDL_ALTER_NO_TYPE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_type *old = apply_definition(a, x);
     if (!old) return -1;
@@ -189,14 +191,14 @@ int apply_alter_type(struct apply *a) {
 }
 
 /* Refuses the drop if objects of this kind use the type; lists them by name. */
-static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind,
+static int check_unused(struct apply *a, const struct catalog_object *type, const struct object_kind *kind,
                         enum ddl_error_id used) {
-    const struct entry **users = ARENA_ARRAY(&a->arena, a->objects->n_entries + 1, const struct entry *);
+    const struct catalog_object **users = ARENA_ARRAY(&a->arena, a->objects->n_all + 1, const struct catalog_object *);
     struct buf names;
     uint32_t n = 0;
     if (!users) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
-        const struct entry *x = a->objects->entries[i];
+    for (uint32_t i = 0; i < a->objects->n_all; i++) {
+        const struct catalog_object *x = a->objects->all[i];
         if (x->kind != kind || x->status == SCHEMA_DELETING || !names_type(a->ddl, x, type)) continue;
         uint32_t at = n++;
         for (; at > 0 && strcmp(users[at - 1]->name, x->name) > 0; at--) users[at] = users[at - 1];
@@ -213,7 +215,7 @@ static int check_unused(struct apply *a, const struct entry *type, const struct 
 }
 
 int apply_drop_type(struct apply *a) {
-    struct entry *x = apply_existing(a, &type_kind, DDL_DROP_NO_TYPE);
+    struct catalog_object *x = apply_existing(a, &type_kind, DDL_DROP_NO_TYPE);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     if (check_unused(a, x, &type_kind, DDL_TYPE_OF_TYPE) || check_unused(a, x, &table_kind, DDL_TYPE_OF_TABLE))
         return -1;

@@ -28,66 +28,59 @@ static const int64_t retry_us = 1000000, pinned_us = 100000, awaited_us = 10000;
 
 /* ---- delay and failure by the rules ---- */
 
-void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]) {
+void change_statement(const struct catalog_object *x, char out[DDL_STATEMENT_MAX]) {
     const char *verb = schema_status_verb(x->status);
     int n = snprintf(out, DDL_STATEMENT_MAX, "%s %s", verb ? verb : "", x->kind->word);
     for (int i = 0; i < n && i < DDL_STATEMENT_MAX - 1; i++) out[i] = (char)toupper((unsigned char)out[i]);
 }
 
-void entry_schedule(struct ddl *d, struct entry *x) {
+void change_schedule(struct ddl *d, struct catalog_object *x) {
     char statement[DDL_STATEMENT_MAX];
-    const struct object_place at = entry_place(d->objects, x);
+    const struct form_context at = object_context(d->objects, x);
     const struct ddl_subject of = {statement, at.keyspace, at.name};
-    entry_statement(x, statement);
+    change_statement(x, statement);
     int64_t delay = ddl_rules_draw(&d->rules, &of);
-    x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(d->objects->clock) + delay;
-    x->at_once = delay == 0;
+    struct change_under_way *c = x->change;
+    c->due_us = delay < 0 ? INT64_MAX : clock_mono_us(d->objects->clock) + delay;
+    c->at_once = delay == 0;
     regions_schedule(d, x, delay);
-    entry_fail_with(x, ddl_rules_failure(&d->rules, &of));
+    change_fail_with(c, ddl_rules_failure(&d->rules, &of));
 }
 
 /* The object is being created, and rows under its name are still to be freed (D2). */
-static bool awaits_namesake(const struct entry *x) {
+static bool awaits_namesake(const struct catalog_object *x) {
     const struct objects *o = x->objects;
     if (x->status != SCHEMA_CREATING || eng_one_writer(o->eng)) return false;
-    for (const struct entry *y = o->busy; y; y = y->busy_next) {
+    for (const struct catalog_object *y = o->busy; y; y = y->busy_next) {
         bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
-        if (namesake && entry_is_gone(y)) return true;
+        if (namesake && object_is_gone(y)) return true;
     }
     return false;
 }
 
-bool entry_is_due_at_once(const struct entry *x) {
-    return x->at_once && !x->failure && !x->waits && !awaits_namesake(x);
+bool change_ends_at_once(const struct catalog_object *x) {
+    const struct change_under_way *c = x->change;
+    return c->at_once && !c->failure && !c->waits && !awaits_namesake(x);
 }
 
 /* ---- the end of a change ---- */
 
-void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before) {
+void change_finish(struct ddl *d, struct catalog_object *x, struct change_before *before) {
     struct objects *o = d->objects;
     assert(!awaits_namesake(x)); /* D2 */
-    *before = (struct entry_before){x->status, x->form, x->next, x->replicated};
-    x->due_us = INT64_MAX;
-    x->replicated = 0;
-    switch (x->status) {
-    case SCHEMA_CREATING:
-    case SCHEMA_RESTORING: entry_set_status(o, x, x->failure ? SCHEMA_DELETED : SCHEMA_ACTIVE); return;
-    case SCHEMA_DELETING: entry_set_status(o, x, x->failure ? SCHEMA_ACTIVE : SCHEMA_DELETED); return;
-    default: break;
-    }
-    if (x->next.n && !x->failure) x->form = x->next;
-    x->next = slice_of(NULL, 0);
-    entry_set_status(o, x, SCHEMA_ACTIVE);
+    const struct change_under_way *c = x->change;
+    *before = (struct change_before){x->status, x->form};
+    if (c->next.n && !c->failure) x->form = c->next;
+    bool drops = x->status == SCHEMA_DELETING, creates = x->status == SCHEMA_CREATING || x->status == SCHEMA_RESTORING;
+    object_set_status(o, x, (drops && !c->failure) || (creates && c->failure) ? SCHEMA_DELETED : SCHEMA_ACTIVE);
 }
 
-void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before *before) {
+void change_finish_undo(struct ddl *d, struct catalog_object *x, const struct change_before *before) {
     x->form = before->form;
-    x->next = before->next;
-    x->replicated = before->replicated;
-    entry_restore_status(d->objects, x, before->status);
+    object_restore_status(d->objects, x, before->status);
 }
 
-void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status during, const char *words) {
+void ddl_note_failure(struct ddl *d, const struct catalog_object *x, enum schema_status during, const char *words) {
     struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
     f->id = x->id;
     snprintf(f->words, sizeof f->words, "%s", words);
@@ -95,45 +88,49 @@ void ddl_note_failure(struct ddl *d, const struct entry *x, enum schema_status d
              x->name, words);
 }
 
-void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before) {
+void change_finish_keep(struct ddl *d, struct catalog_object *x, const struct change_before *before) {
     struct objects *o = d->objects;
     if (before->status == SCHEMA_UPDATING) {
-        const struct object_place at = entry_place(o, x);
-        bool taken = x->form.p == before->next.p;
+        const struct form_context at = object_context(o, x);
+        bool taken = x->form.p != before->form.p;
         struct err e = {0};
         struct arena a;
         arena_init(&a, 16 * 1024, 0);
-        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < o->n_entries; i++)
-            if (o->entries[i]->keyspace_id == x->id)
-                entry_touch(o, o->entries[i]); /* points to the old definition */
+        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < o->n_all; i++)
+            if (o->all[i]->keyspace_id == x->id)
+                object_touch(o, o->all[i]); /* points to the old definition */
         if (taken && x->kind == &type_kind) type_touch_users(d, x);
         const void *was = taken ? x->kind->decode(before->form, &at, &a, &e) : NULL;
-        const void *now = was ? entry_decode(x, &a, &e) : NULL;
+        const void *now = was ? object_decode(x, &a, &e) : NULL;
         if (taken && !(now && x->kind->same_shape(was, now))) x->shape++;
         arena_fini(&a);
-        free((void *)(taken ? before->form : before->next).p);
+        if (taken) {
+            free((void *)before->form.p);
+            x->change->next = slice_of(NULL, 0); /* it is x->form */
+        }
     }
+    if (x->change->failure) ddl_note_failure(d, x, before->status, x->change->failure);
+    object_free_change(x);
+    if (!object_is_gone(x)) x->awaited = false;
     /* The keyspace's objects are gone with it, or stay if its drop failed. */
     bool keyspace_dropped = before->status == SCHEMA_DELETING && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_dropped && i < o->n_entries; i++) {
-        struct entry *y = o->entries[i];
+    for (uint32_t i = 0; keyspace_dropped && i < o->n_all; i++) {
+        struct catalog_object *y = o->all[i];
         if (y->keyspace_id != x->id || y->status != SCHEMA_DELETING) continue;
-        if (entry_is_gone(x)) entry_set_status(o, y, SCHEMA_DELETED);
-        else if (y->with_keyspace) entry_set_status(o, y, SCHEMA_ACTIVE);
-        y->with_keyspace = false;
+        if (object_is_gone(x)) {
+            object_free_change(y);
+            object_set_status(o, y, SCHEMA_DELETED);
+        } else if (!y->change) {
+            object_set_status(o, y, SCHEMA_ACTIVE);
+        }
     }
     /* An object whose own drop failed still goes with its keyspace if that is being dropped. */
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
-    if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE && ks && ks->status == SCHEMA_DELETING) {
-        entry_set_status(o, x, SCHEMA_DELETING);
-        x->with_keyspace = true;
-    }
-    if (x->failure) ddl_note_failure(d, x, before->status, x->failure);
-    entry_fail_with(x, NULL);
-    if (!entry_is_gone(x)) x->awaited = false;
+    const struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(o, x->keyspace_id) : NULL;
+    if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE && ks && ks->status == SCHEMA_DELETING)
+        object_set_status(o, x, SCHEMA_DELETING);
 }
 
-void table_tell_engine(struct objects *o, const struct entry *x) {
+void table_tell_engine(struct objects *o, const struct catalog_object *x) {
     const struct schema_table *t = x->shown;
     struct err e = {0};
     if (!t) return;
@@ -149,12 +146,12 @@ void table_tell_engine(struct objects *o, const struct entry *x) {
     free(dropped);
 }
 
-static void move_on(struct ddl *d, struct entry *x) {
+static void move_on(struct ddl *d, struct catalog_object *x) {
     struct objects *o = d->objects;
     struct err e = {0};
-    struct entry_before before;
-    bool failed = x->failure;
-    entry_finish(d, x, &before);
+    struct change_before before;
+    bool failed = x->change->failure;
+    change_finish(d, x, &before);
     fault_dies(FAULT_DDL);
     o->overtaken = false;
     if (notices_reserve(o, 1, &e) || history_save(o, x, before.status, &e)) {
@@ -162,20 +159,20 @@ static void move_on(struct ddl *d, struct entry *x) {
             log_error("catalog: the end of %s of %s %s is not recorded, so clients are not notified yet: %s",
                       schema_status_verb(before.status), x->kind->word, x->name, e.text);
         err_clear(&e);
-        entry_finish_undo(d, x, &before);
-        x->due_us = clock_mono_us(o->clock) + (o->overtaken ? pinned_us : retry_us);
+        change_finish_undo(d, x, &before);
+        x->change->due_us = clock_mono_us(o->clock) + (o->overtaken ? pinned_us : retry_us);
         return;
     }
     fault_dies(FAULT_DDL);
-    entry_finish_keep(d, x, &before);
+    change_finish_keep(d, x, &before);
     recovery_follow(d->recovery, x, before.status == SCHEMA_CREATING);
     if (objects_publish(o, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (!entry_is_gone(x)) table_tell_engine(d->objects, x);
+    else if (!object_is_gone(x)) table_tell_engine(d->objects, x);
     fault_dies(FAULT_DDL);
     /* DROPPED was sent when a drop began: a drop that failed sends CREATED. */
-    if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
-    else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) entry_notify(o, CHANGE_CREATED, x);
-    else if (x->status == SCHEMA_ACTIVE && !failed) entry_notify(o, CHANGE_UPDATED, x);
+    if (object_is_gone(x)) object_notify(o, CHANGE_GONE, x);
+    else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) object_notify(o, CHANGE_CREATED, x);
+    else if (x->status == SCHEMA_ACTIVE && !failed) object_notify(o, CHANGE_UPDATED, x);
     objects_moved(o);
 }
 
@@ -184,15 +181,15 @@ static void move_on(struct ddl *d, struct entry *x) {
 static bool leads(const struct ddl *d) { return !d->membership || membership_leads(d->membership); }
 
 /* True if this server ends the change of the object, and frees it. */
-static bool is_carried(struct ddl *d, const struct entry *x, bool leads) {
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(d->objects, x->keyspace_id) : NULL;
+static bool is_carried(struct ddl *d, const struct catalog_object *x, bool leads) {
+    const struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(d->objects, x->keyspace_id) : NULL;
     return leads || x->awaited || (ks && ks->awaited);
 }
 
-/* True if an object's data and record can be freed: it is gone, the current snapshot says so, no
- * object lives in it, and no restore is writing its rows. */
-static bool is_garbage(const struct entry *x) {
-    return entry_is_gone(x) && !x->freeing && !x->waits && !x->touched && x->n_objects == 0;
+/* True if an object's data and record can be freed: it is gone, the current snapshot says so, and no
+ * object lives in it. */
+static bool is_garbage(const struct catalog_object *x) {
+    return object_is_gone(x) && !x->freeing && !x->touched && x->n_objects == 0;
 }
 
 /* Frees the data and the record of one deleted object; releases the lock while the engine works.
@@ -201,7 +198,7 @@ static bool is_garbage(const struct entry *x) {
 static bool free_one(struct ddl *d) {
     struct objects *o = d->objects;
     int64_t now = clock_machine_us(o->clock);
-    struct entry *x = o->busy;
+    struct catalog_object *x = o->busy;
     bool own = leads(d);
     while (x && (!is_garbage(x) || !is_carried(d, x, own) || x->free_us > now)) x = x->busy_next;
     if (!x) return false;
@@ -217,7 +214,7 @@ static bool free_one(struct ddl *d) {
         return true;
     }
     o->overtaken = false;
-    if (rc == 0) rc = entry_erase(o, x, &e);
+    if (rc == 0) rc = object_erase(o, x, &e);
     if (rc) {
         bool overtaken = o->overtaken; /* the records are read again first, and say whether it is freed */
         if (!overtaken) log_error("catalog: %s is not freed yet: %s", x->name, e.text);
@@ -225,7 +222,7 @@ static bool free_one(struct ddl *d) {
         return true;
     }
     fault_dies(FAULT_DDL);
-    entry_remove(o, x);
+    object_remove(o, x);
     objects_moved(o);
     return true;
 }
@@ -235,11 +232,12 @@ static int64_t next_wait(struct ddl *d) {
     struct objects *o = d->objects;
     int64_t due = d->guest.due_us, freed = INT64_MAX;
     bool own = leads(d);
-    for (const struct entry *x = o->busy; x; x = x->busy_next) {
+    for (const struct catalog_object *x = o->busy; x; x = x->busy_next) {
         if (!is_carried(d, x, own)) continue;
         if (is_garbage(x) && x->free_us < freed) freed = x->free_us;
-        int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
-        if (due_us < due && !x->waits && !awaits_namesake(x)) due = due_us;
+        if (!x->change || x->change->waits || awaits_namesake(x)) continue;
+        if (x->change->due_us < due) due = x->change->due_us;
+        if (regions_next_us(x) < due) due = regions_next_us(x);
     }
     if (due != INT64_MAX) due -= clock_mono_us(o->clock);
     if (freed != INT64_MAX) freed -= clock_machine_us(o->clock);
@@ -252,15 +250,16 @@ static void move_due(struct ddl *d) {
     ddl_look_again(d);
     int64_t now = clock_mono_us(o->clock);
     bool own = leads(d);
-    for (struct entry *x = o->busy; x;) {
+    for (struct catalog_object *x = o->busy; x;) {
         bool carried = is_carried(d, x, own);
-        bool due = carried && entry_is_pending(x) && !x->waits && !awaits_namesake(x) && x->due_us <= now;
+        const struct change_under_way *c = carried ? x->change : NULL;
+        bool due = c && !c->waits && !awaits_namesake(x) && c->due_us <= now;
         if (due) move_on(d, x);
         else if (carried && regions_next_us(x) <= now) regions_step(d, x, now);
         x = due ? o->busy : x->busy_next; /* move_on changes the list */
     }
     if (d->guest.due_us <= now) d->guest.step(d->guest.arg, now);
-    struct err e = {0}; /* an entry is still touched if an earlier snapshot failed */
+    struct err e = {0}; /* an object is still touched if an earlier snapshot failed */
     if (o->touched && objects_publish(o, &e)) log_error("catalog: no snapshot: %s", e.text);
     uint64_t told = o->notices.queued;
     pthread_mutex_unlock(&o->lock);
@@ -292,8 +291,8 @@ void ddl_release_held(struct ddl *d) {
     struct objects *o = d->objects;
     pthread_mutex_lock(&o->lock);
     int64_t now = clock_mono_us(o->clock);
-    for (struct entry *x = o->busy; x; x = x->busy_next)
-        if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
+    for (struct catalog_object *x = o->busy; x; x = x->busy_next)
+        if (x->change) x->change->due_us = now;
     d->guest.due_us = now;
     objects_moved(o);
     pthread_mutex_unlock(&o->lock);

@@ -74,7 +74,7 @@ void form_put_type(struct buf *out, const struct cql_type *t) {
     buf_fini(&text);
 }
 
-const struct cql_type *form_get_type(struct rd *rd, const struct object_place *at, struct arena *a, struct err *e) {
+const struct cql_type *form_get_type(struct rd *rd, const struct form_context *at, struct arena *a, struct err *e) {
     struct slice text = rd_bytes(rd, rd_uvarint(rd));
     return rd->bad ? NULL : cql_type_parse(a, text, at->keyspace, at->find ? at->find : cql_udt_by_name, at->arg, e);
 }
@@ -86,7 +86,7 @@ int form_needs_types(const struct cql_type *t, object_need_fn need, void *arg) {
     return 0;
 }
 
-int form_check(const struct object_kind *kind, const struct object_place *at, struct slice form, struct err *e) {
+int form_check(const struct object_kind *kind, const struct form_context *at, struct slice form, struct err *e) {
     struct arena a;
     struct buf again;
     int rc = -1;
@@ -106,7 +106,7 @@ out:
     return rc;
 }
 
-int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition,
+int definition_form(const struct object_kind *kind, const struct form_context *at, const void *definition,
                     struct buf *out, struct err *e) {
     if (kind->check(definition, e)) return -1;
     kind->encode(definition, out);

@@ -14,7 +14,7 @@ static void encode(const void *definition, struct buf *out) {
     form_put_settings(out, &(struct table_settings){.given = SETTING_BIT(tags), .tags = ks->tags});
 }
 
-static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+static void *decode(struct slice form, const struct form_context *at, struct arena *a, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
     char *name = arena_strdup(a, at->name);
     if (!ks || !name) return err_null(err_nomem(e));

@@ -75,7 +75,7 @@ static void skip_masks(struct rd *rd) {
     }
 }
 
-static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col,
+static int get_column(struct rd *rd, const struct form_context *at, struct arena *a, struct schema_column *col,
                       struct err *e) {
     col->name = form_get_text(rd, a, e);
     col->type = form_get_type(rd, at, a, e);
@@ -106,7 +106,7 @@ static bool is_sound(const struct schema_table *t) {
     return true;
 }
 
-static int get_table(struct slice form, const struct object_place *at, struct arena *a, struct schema_table *t,
+static int get_table(struct slice form, const struct form_context *at, struct arena *a, struct schema_table *t,
                      struct err *e) {
     struct rd rd = rd_of(form);
     struct table_parts parts = {.name = t->name};
@@ -135,7 +135,7 @@ damaged:
     return err_set(e, ERR_SERVER, "the catalogue's record of table %s.%s is damaged", at->keyspace, at->name);
 }
 
-static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+static void *decode(struct slice form, const struct form_context *at, struct arena *a, struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
     if (!t || !(t->name = arena_strdup(a, at->name))) return err_null(err_nomem(e));
     return get_table(form, at, a, t, e) ? NULL : t;

@@ -2,7 +2,7 @@
  *
  *   version u8 | modified_ms u64 | fields uvarint, each: name | type as CQL
  *
- * The form holds other user types as names; the reader looks them up (object_place.find).
+ * The form holds other user types as names; the reader looks them up (form_context.find).
  */
 #include "system_schema/objects/objects.h"
 #include "system_schema/objects/snapshot.h"
@@ -20,7 +20,7 @@ static void encode(const void *definition, struct buf *out) {
     }
 }
 
-static int get_type(struct slice form, const struct object_place *at, struct arena *a, struct schema_type *t,
+static int get_type(struct slice form, const struct form_context *at, struct arena *a, struct schema_type *t,
                     struct err *e) {
     struct rd rd = rd_of(form);
     uint8_t version = rd_u8(&rd);
@@ -44,7 +44,7 @@ damaged:
                   : err_set(e, ERR_SERVER, "the catalogue's record of type %s.%s is damaged", at->keyspace, at->name);
 }
 
-static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+static void *decode(struct slice form, const struct form_context *at, struct arena *a, struct err *e) {
     struct schema_type *t = ARENA_NEW(a, struct schema_type);
     if (!t) return err_null(err_nomem(e));
     return get_type(form, at, a, t, e) ? NULL : t;

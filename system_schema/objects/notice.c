@@ -38,16 +38,17 @@ uint64_t notice_queue(struct objects *o, const struct schema_change *change) {
     return ++q->queued;
 }
 
-void entry_describe(struct objects *o, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
+void object_describe(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x,
+                     struct schema_change *out) {
     *out = (struct schema_change){.kind = kind, .target = x->kind->target, .object = x->id};
-    strncpy(out->keyspace, entry_place(o, x).keyspace, sizeof out->keyspace - 1);
+    strncpy(out->keyspace, object_context(o, x).keyspace, sizeof out->keyspace - 1);
     if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);
 }
 
-void entry_notify(struct objects *o, enum schema_change_kind kind, struct entry *x) {
+uint64_t object_notify(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x) {
     struct schema_change change;
-    entry_describe(o, kind, x, &change);
-    x->notice = notice_queue(o, &change);
+    object_describe(o, kind, x, &change);
+    return notice_queue(o, &change);
 }
 
 void notices_deliver(struct objects *o, uint64_t upto) {

@@ -14,14 +14,14 @@
 /* The context in which a form is decoded: the object's name, its keyspace (a keyspace is its
  * own), and a lookup of the user types that it names. find NULL: user types stay names, that is
  * types without fields; such a definition encodes to the same form. */
-struct object_place {
+struct form_context {
     const char *keyspace, *name;
     cql_udt_find_fn find;
     void *arg;
 };
 
 struct snapshot;
-struct entry;
+struct catalog_object;
 struct object_kind;
 
 /* Receives the name of an object of the same keyspace that a definition needs. */
@@ -37,7 +37,7 @@ struct object_kind {
     void (*encode)(const void *definition, struct buf *out);
     /* Decodes a form into the arena. The name comes from the place; fields that the form does
      * not hold stay empty. NULL and ERR_SERVER: the form is damaged. */
-    void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
+    void *(*decode)(struct slice form, const struct form_context *at, struct arena *a, struct err *e);
     /* Checks the limits of a definition. ERR_INVALID, with a text for the client. */
     int (*check)(const void *definition, struct err *e);
     /* The kinds of objects that it may need, ending with NULL: kinds above it in object_kind.def,
@@ -48,7 +48,7 @@ struct object_kind {
     int (*depend)(const void *definition, object_need_fn need, void *arg);
     /* Puts the object's present state into the snapshot that is being built, or removes it. NULL if
      * the kind is not part of snapshots. */
-    int (*show)(struct snapshot *s, struct entry *x, struct err *e);
+    int (*show)(struct snapshot *s, struct catalog_object *x, struct err *e);
     /* True if its rows hold keys that this server writes in another form than servers before
      * record version 2 did. */
     bool (*has_old_keys)(const void *definition);
@@ -84,13 +84,13 @@ void form_get_settings(struct rd *rd, struct arena *a, struct table_settings *s,
 void form_put_type(struct buf *out, const struct cql_type *t);
 /* NULL with an error: not a type, or at->find does not know a user type in it. NULL with
  * rd->bad: the form ended too early. */
-const struct cql_type *form_get_type(struct rd *rd, const struct object_place *at, struct arena *a, struct err *e);
+const struct cql_type *form_get_type(struct rd *rd, const struct form_context *at, struct arena *a, struct err *e);
 /* Calls need for each user type that a type names directly. */
 int form_needs_types(const struct cql_type *t, object_need_fn need, void *arg);
 /* Checks a definition and encodes it into out. Then decodes the form and encodes the result: a
  * definition that does not come back unchanged is refused, and so is never recorded. */
-int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition,
+int definition_form(const struct object_kind *kind, const struct form_context *at, const void *definition,
                     struct buf *out, struct err *e) MUST_CHECK;
 /* Checks that a form decodes to a definition within the limits that encodes to the same form. */
-int form_check(const struct object_kind *kind, const struct object_place *at, struct slice form,
+int form_check(const struct object_kind *kind, const struct form_context *at, struct slice form,
                struct err *e) MUST_CHECK;

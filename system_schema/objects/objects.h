@@ -1,17 +1,17 @@
 /* The context of the room: keyspaces, types and tables in memory, their records in the engine, and
  * the snapshot of them that clients read. Inside system_schema only.
  *
- * Life of an entry: a DDL statement or the start adds it (entry_add). entry_set_status moves its
- * status, and nothing else does. entry_save records it, and objects_publish decodes what has changed
- * since the current snapshot into the next one. When its rows are freed, entry_remove ends it.
+ * Life of an object: a DDL statement or the start adds it (object_add). object_set_status moves its
+ * status, and nothing else does. object_save records it, and objects_publish decodes what has changed
+ * since the current snapshot into the next one. When its rows are freed, object_remove ends it.
  *
- * C1. struct objects.lock guards the entries, the notices and the contexts of the rooms above
+ * C1. struct objects.lock guards the objects, the notices and the contexts of the rooms above
  *     (struct recovery, struct ddl, struct partitioner), except for what is atomic.
  * C2. published.lock is taken after it and guards only the pointer to the current snapshot, so that
  *     a reader never waits for a statement's fsync. The thread that replaces the snapshot holds
  *     both. The lock of saved keyspaces (recovery/saved.c) is taken after it, too.
  * C3. Records of objects change only by objects_write, which advances the catalogue's version on
- *     the condition that it is the version of the entries in memory. So of two servers on one store
+ *     the condition that it is the version of the objects in memory. So of two servers on one store
  *     that change the schema at the same time one fails, whatever objects the two change. It reads
  *     the records again, and decides the statement anew (ddl_apply).
  */
@@ -26,45 +26,51 @@
 #include "system_schema/objects/record.h"
 #include "system_schema/objects/snapshot.h"
 
-struct entry {
+/* A statement's change of an object, from the statement until its end is recorded. */
+struct change_under_way {
+    int64_t due_us;      /* monotonic: when it ends; INT64_MAX if it is held */
+    bool at_once;        /* it has no delay */
+    bool waits;          /* RESTORING: the rows are not written yet */
+    char *failure;       /* malloc'ed: the error that it ends with; NULL if it succeeds */
+    struct slice next;   /* malloc'ed: the form that an UPDATING object will get; else empty */
+    bool adds_regions;   /* to the keyspace (ddl/region.c). Then: */
+    uint32_t replicated; /* the tables up to this object id are in the new Regions */
+    int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */
+};
+
+/* A keyspace, a type, a table or an object of a further kind. */
+struct catalog_object {
     const struct object_kind *kind;
     struct objects *objects;
     uint32_t id;          /* never reused, by no kind */
     uint32_t storage;     /* where its rows are; changes when the object stays and its rows do not */
-    uint32_t keyspace_id; /* of what lives in a keyspace */
+    uint32_t keyspace_id; /* of the keyspace that it is in; 0 if none */
     uint32_t shape;       /* schema_table.shape */
     char *name;
+    struct slice form;    /* malloc'ed: its definition */
     enum schema_status status;
-    bool old_keys;    /* as the record said at the start */
-    bool freeing;     /* a thread is freeing its data */
-    bool at_once;     /* the change under way has no delay */
-    bool awaited;     /* a client of this server waits for the end of the change, or of its drop */
-    bool with_keyspace; /* DELETING because its keyspace is, until that drop ends; its own record does not say so */
-    bool adds_regions; /* the change under way adds Regions to the keyspace (ddl/region.c) */
-    bool busy;        /* not ACTIVE: in objects.busy */
-    bool touched;     /* changed since the current snapshot was made: in objects.touched */
-    int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
-    int64_t free_us;  /* of a deleted object, by the machine's time: its data are not freed before; 0 means at once */
-    int64_t since_us; /* monotonic: when it got this status */
-    uint32_t replicated; /* of a keyspace that gets Regions: the object id of the last table that is in them */
-    int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */
-    bool waits;       /* RESTORING: its rows are not there yet */
+    int64_t since_us;     /* monotonic: when it got this status */
+    /* NULL if none is under way. A DELETING object without one is deleted because its keyspace is; its
+     * own record does not say so. */
+    struct change_under_way *change;
+    bool old_keys;    /* its record has version 1 (record.h) */
+    bool awaited;     /* a client of this server waits for the end of the change, or until it is freed */
+    bool freeing;     /* DELETED: a thread is freeing its data */
+    int64_t free_us;  /* DELETED: its data are not freed before, by the machine's time; 0 for at once */
     uint32_t restored_from; /* a history; 0 if it was not restored since the server was started */
     int64_t restored_at_us;
-    uint32_t history; /* that is begun; 0 if none */
-    char *failure;    /* malloc'ed: the error that the change under way ends with; NULL if it succeeds */
-    struct slice form, next; /* malloc'ed; next: the form that an UPDATING object will get */
-    uint32_t n_objects;      /* of a keyspace: entries that live in it */
-    uint32_t index;          /* in objects.entries */
+    uint32_t history;   /* that has begun; 0 if none */
+    uint32_t n_objects; /* of a keyspace: objects in it */
+    uint32_t index;     /* in objects.all */
+    bool touched;       /* changed since the current snapshot was made: in objects.touched */
     /* references to the table in the current snapshot and in the one that is being built */
     const struct schema_table *shown, *next_shown;
-    uint64_t sums[2], next_sums[2];                /* its part of the schema's version, in the same two snapshots */
-    uint64_t notice;                               /* number of its newest notice (the value of notices.queued then) */
-    struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
+    uint64_t sums[2], next_sums[2]; /* its part of the schema's version, in the same two snapshots */
+    struct catalog_object *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
 };
 
 /* The drop has ended: clients no longer see the object; its data is still to be freed. */
-static inline bool entry_is_gone(const struct entry *x) { return x->status == SCHEMA_DELETED; }
+static inline bool object_is_gone(const struct catalog_object *x) { return x->status == SCHEMA_DELETED; }
 
 enum { FIRST_STORAGE_ID = 16 };
 
@@ -114,18 +120,18 @@ struct objects {
     struct ticker worker; /* ends the changes under way (ddl/worker.c) */
     uint32_t n_kinds;     /* in the order of dependency */
     const struct object_kind **kinds;
-    uint32_t n_entries, n_buckets; /* room for n_buckets entries */
-    struct entry **entries, **by_id, **by_name;
-    struct entry *busy;    /* entries that are not ACTIVE; the worker visits only these */
-    struct entry *touched; /* entries that differ from the current snapshot */
-    uint64_t sums[2];      /* of all entries */
+    uint32_t n_all, n_buckets; /* room for n_buckets objects */
+    struct catalog_object **all, **by_id, **by_name;
+    struct catalog_object *busy;    /* objects that are not ACTIVE; the worker visits only these */
+    struct catalog_object *touched; /* objects that differ from the current snapshot */
+    uint64_t sums[2];      /* of all objects */
     uint32_t next_id;
-    uint64_t version;   /* of the records that the entries were read from or written to; 0 if none */
-    atomic_bool stale;  /* the records may differ from the entries, and are to be read again. Any thread sets it */
+    uint64_t version;   /* of the records that the objects were read from or written to; 0 if none */
+    atomic_bool stale;  /* the records may differ from the objects, and are to be read again. Any thread sets it */
     atomic_bool noticed;/* another server has changed a record, of an object or not. Any thread sets it */
     bool overtaken;     /* the last write of records failed because another server has changed them */
     uint32_t type_depth;              /* nesting of the user types being decoded */
-    uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
+    uint32_t counts[SCHEMA_STATUSES]; /* objects by status */
     uint32_t n_set_aside;             /* records that could not be read at the start */
     uint32_t n_system;                /* the server's own keyspaces */
     struct space **system;
@@ -134,89 +140,94 @@ struct objects {
 };
 
 void objects_init(struct objects *o);
-/* Frees the entries, the system keyspaces and the snapshot. */
+/* Frees the objects, the system keyspaces and the snapshot. */
 void objects_fini(struct objects *o);
 
 /* Wakes the worker and the threads that wait for moved: a status has changed, an object was freed, or
  * something is due. */
 void objects_moved(struct objects *o);
 
-/* ---- entry.c; the lock is held ---- */
+/* ---- object.c; the lock is held ---- */
 
-struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+struct catalog_object *object_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
                         const char *name, struct err *e) MUST_CHECK;
-void entry_remove(struct objects *o, struct entry *x);
-void entry_free(struct entry *x);
-struct entry *entry_by_id(struct objects *o, uint32_t id);
+void object_remove(struct objects *o, struct catalog_object *x);
+void object_free(struct catalog_object *x);
+struct catalog_object *object_by_id(struct objects *o, uint32_t id);
 /* One that is not DELETING. keyspace_id 0: find a keyspace. */
-struct entry *entry_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
+struct catalog_object *object_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+                                   const char *name);
 /* One that is DELETING and not gone yet. */
-struct entry *entry_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+struct catalog_object *object_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
                                   const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
-void entry_set_status(struct objects *o, struct entry *x, enum schema_status to);
+void object_set_status(struct objects *o, struct catalog_object *x, enum schema_status to);
 /* Sets the status of a record that was read, or the status from before a change that could not
  * be recorded. */
-void entry_restore_status(struct objects *o, struct entry *x, enum schema_status to);
-/* The context to decode the entry's forms with: names, and a lookup of user types by their
- * current definition. Valid as long as the entry and its keyspace. An object that is being
+void object_restore_status(struct objects *o, struct catalog_object *x, enum schema_status to);
+/* The context to decode the object's forms with: names, and a lookup of user types by their
+ * current definition. Valid as long as the object and its keyspace. An object that is being
  * deleted may use types that no longer exist; those stay bare names. */
-struct object_place entry_place(struct objects *o, const struct entry *x);
+struct form_context object_context(struct objects *o, const struct catalog_object *x);
 /* The current definition, in the arena. */
-void *entry_decode(const struct entry *x, struct arena *a, struct err *e) MUST_CHECK;
-/* Reads all entries. A record that cannot be read is set aside: it stays in the engine
+void *object_decode(const struct catalog_object *x, struct arena *a, struct err *e) MUST_CHECK;
+/* Reads all objects. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
-int entries_load(struct objects *o, struct err *e) MUST_CHECK;
+int objects_load(struct objects *o, struct err *e) MUST_CHECK;
 /* Reads the version of the records (C3). Any thread; the lock need not be held. */
 int objects_stored_version(const struct objects *o, uint64_t *version, struct err *e) MUST_CHECK;
 /* Whether no server has changed a record since they were read (C3). False also when the store does
  * not answer. */
-bool entries_are_current(struct objects *o, struct err *e) MUST_CHECK;
+bool objects_are_current(struct objects *o, struct err *e) MUST_CHECK;
 /* I1. An id is given out once: the counter's record is advanced only while it is as it was read,
  * whichever server on the store advances it. */
-int entry_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;
+int objects_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;
 /* Reserves n consecutive ids. */
-int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;
+int objects_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;
 /* Replaces the form by a copy of the bytes. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
-void form_free(struct slice *form);
-/* Makes the change under way fail with these words when it is due; NULL if it succeeds. */
-void entry_fail_with(struct entry *x, const char *words);
-/* True if a statement is under way on the entry. */
-bool entry_is_pending(const struct entry *x);
-/* True if an entry is the object of a live definition in the keyspace: neither dropped nor being
+/* Begins a change: x gets the status, and a change that is held. Returns 0, or -1 with e set. */
+int object_begin_change(struct objects *o, struct catalog_object *x, enum schema_status to, struct err *e) MUST_CHECK;
+/* Frees the change under way, if there is one. */
+void object_free_change(struct catalog_object *x);
+/* Makes the change fail with these words when it is due; NULL if it succeeds. */
+void change_fail_with(struct change_under_way *c, const char *words);
+/* True if a statement is under way on the object. */
+bool object_is_changing(const struct catalog_object *x);
+/* True if an object is the object of a live definition in the keyspace: neither dropped nor being
  * dropped. */
-static inline bool entry_lives_in(const struct entry *x, uint32_t keyspace_id) {
-    return x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && !entry_is_gone(x);
+static inline bool object_lives_in(const struct catalog_object *x, uint32_t keyspace_id) {
+    return x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && !object_is_gone(x);
 }
 
 /* ---- publish.c: the record and the snapshot ---- */
 
 /* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
- * ERR_OVERLOADED, and overtaken is set: another server has changed the schema since the entries were
+ * ERR_OVERLOADED, and overtaken is set: another server has changed the schema since the objects were
  * read. */
 int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 /* Durable when it returns. Checks R1 (record.h) before it writes the record. */
-int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
-/* The change that writes the entry's record, to be passed to entry_save_with of another one.
- * entry_record_fini frees it, also after a failure. */
-struct entry_record {
+int object_save(struct objects *o, const struct catalog_object *x, struct err *e) MUST_CHECK;
+/* The change that writes the object's record, to be passed to object_save_with of another one.
+ * object_record_fini frees it, also after a failure. */
+struct object_record {
     uint8_t key[RECORD_KEY_SIZE];
     struct buf value;
     struct eng_meta_change change;
 };
-int entry_record(struct objects *o, const struct entry *x, struct entry_record *out, struct err *e) MUST_CHECK;
-void entry_record_fini(struct entry_record *r);
+int object_record(struct objects *o, const struct catalog_object *x, struct object_record *out,
+                  struct err *e) MUST_CHECK;
+void object_record_fini(struct object_record *r);
 /* Writes the record together with other changes: all or none. */
-int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+int object_save_with(struct objects *o, const struct catalog_object *x, uint32_t n, const struct eng_meta_change *more,
                     struct err *e) MUST_CHECK;
-int entry_erase(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
-/* Marks the entry as changed for clients: the next snapshot decodes it again. */
-void entry_touch(struct objects *o, struct entry *x);
-int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
-int show_table(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
-int show_type(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
-/* Builds a snapshot with the present state of the touched entries, and makes it the current one. */
+int object_erase(struct objects *o, const struct catalog_object *x, struct err *e) MUST_CHECK;
+/* Marks the object as changed for clients: the next snapshot decodes it again. */
+void object_touch(struct objects *o, struct catalog_object *x);
+int show_keyspace(struct snapshot *s, struct catalog_object *x, struct err *e) MUST_CHECK;
+int show_table(struct snapshot *s, struct catalog_object *x, struct err *e) MUST_CHECK;
+int show_type(struct snapshot *s, struct catalog_object *x, struct err *e) MUST_CHECK;
+/* Builds a snapshot with the present state of the touched objects, and makes it the current one. */
 int objects_publish(struct objects *o, struct err *e) MUST_CHECK;
 /* A reference to the current snapshot. Any thread. */
 const struct schema *objects_schema(struct objects *o);
@@ -229,11 +240,11 @@ int objects_recorded(struct objects *o, const char *keyspace, const char *table,
 /* ---- region.c: what a keyspace's definitions say about Regions ---- */
 
 /* True while Regions are being added to the keyspace. */
-bool regions_are_added(const struct entry *ks);
+bool regions_are_added(const struct catalog_object *ks);
 /* True if the change under way of the keyspace adds Regions to it. */
-bool regions_begin(const struct entry *ks);
+bool regions_begin(const struct catalog_object *ks);
 /* Fills in the Regions of a keyspace's definition. */
-int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena *a, struct err *e) MUST_CHECK;
+int regions_show(const struct catalog_object *x, struct schema_keyspace *ks, struct arena *a, struct err *e) MUST_CHECK;
 
 /* ---- notice.c: notices to listeners; the lock is held, except for notices_deliver ---- */
 
@@ -253,9 +264,10 @@ bool notices_name_object(const struct objects *o, uint32_t object);
 bool notices_free_name(const struct objects *o, const char *keyspace, const char *name);
 /* Waits until no queued notice frees the name; releases the lock meanwhile. */
 void notices_await_name(struct objects *o, const char *keyspace, const char *name);
-/* Queues a reserved notice about the entry. */
-void entry_notify(struct objects *o, enum schema_change_kind kind, struct entry *x);
-void entry_describe(struct objects *o, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
+/* Queues a reserved notice about the object. Returns its number, as notice_queue. */
+uint64_t object_notify(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x);
+void object_describe(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x,
+                     struct schema_change *out);
 /* See catalog_on_change and catalog_off_change. */
 void objects_on_change(struct objects *o, struct catalog_listener *l);
 void objects_off_change(struct objects *o, struct catalog_listener *l);

@@ -1,5 +1,5 @@
-/* How a change of an entry becomes durable and then visible: its record, and the next snapshot, for
- * which the entries touched since the current one are decoded; everything else is shared. */
+/* How a change of an object becomes durable and then visible: its record, and the next snapshot, for
+ * which the objects touched since the current one are decoded; everything else is shared. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -34,9 +34,12 @@ int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *c
     return -1;
 }
 
-int entry_save(struct objects *o, const struct entry *x, struct err *e) { return entry_save_with(o, x, 0, NULL, e); }
+int object_save(struct objects *o, const struct catalog_object *x, struct err *e) {
+    return object_save_with(o, x, 0, NULL, e);
+}
 
-int entry_record(struct objects *o, const struct entry *x, struct entry_record *out, struct err *e) {
+int object_record(struct objects *o, const struct catalog_object *x, struct object_record *out, struct err *e) {
+    const struct change_under_way *c = object_is_changing(x) ? x->change : NULL;
     const struct record r = {.tag = x->kind->tag,
                              .status = x->status,
                              .id = x->id,
@@ -44,9 +47,9 @@ int entry_record(struct objects *o, const struct entry *x, struct entry_record *
                              .storage = x->storage,
                              .name = slice_str(x->name),
                              .form = x->form,
-                             .next = x->next,
-                             .progress = x->replicated};
-    const struct object_place at = entry_place(o, x);
+                             .next = c ? c->next : slice_of(NULL, 0),
+                             .progress = c ? c->replicated : 0};
+    const struct form_context at = object_context(o, x);
     record_key(r.tag, r.id, out->key);
     buf_init(&out->value, 0);
     int rc = record_write(&r, &out->value, e);
@@ -55,12 +58,12 @@ int entry_record(struct objects *o, const struct entry *x, struct entry_record *
     return rc;
 }
 
-void entry_record_fini(struct entry_record *r) { buf_fini(&r->value); }
+void object_record_fini(struct object_record *r) { buf_fini(&r->value); }
 
-int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+int object_save_with(struct objects *o, const struct catalog_object *x, uint32_t n, const struct eng_meta_change *more,
                     struct err *e) {
-    struct entry_record r;
-    int rc = entry_record(o, x, &r, e);
+    struct object_record r;
+    int rc = object_record(o, x, &r, e);
     struct eng_meta_change *all = calloc(n + 1, sizeof *all);
     if (!all) rc = err_nomem(e);
     if (!rc) {
@@ -69,37 +72,37 @@ int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const 
         rc = objects_write(o, n + 1, all, e);
     }
     free(all);
-    entry_record_fini(&r);
+    object_record_fini(&r);
     return rc;
 }
 
-int entry_erase(struct objects *o, const struct entry *x, struct err *e) {
+int object_erase(struct objects *o, const struct catalog_object *x, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     record_key(x->kind->tag, x->id, key);
     return objects_write(o, 1, &(struct eng_meta_change){.key = slice_of(key, sizeof key), .deleted = true}, e);
 }
 
-/* ---- one entry in the snapshot that is being built ---- */
+/* ---- one object in the snapshot that is being built ---- */
 
-static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->form.n > 0; }
+static bool is_visible(const struct catalog_object *x) { return !object_is_gone(x) && x->form.n > 0; }
 
-void entry_touch(struct objects *o, struct entry *x) {
+void object_touch(struct objects *o, struct catalog_object *x) {
     if (x->touched) return;
     x->touched = true;
     x->next_touched = o->touched;
     o->touched = x;
 }
 
-/* Decodes the entry's definition into a new owner with one reference. */
-static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
+/* Decodes the object's definition into a new owner with one reference. */
+static void *decode_owned(const struct catalog_object *x, struct schema_owner **owner, struct err *e) {
     *owner = owner_new();
     if (!*owner) return err_null(err_nomem(e));
-    void *definition = entry_decode(x, &(*owner)->arena, e);
+    void *definition = object_decode(x, &(*owner)->arena, e);
     if (!definition) owner_unref(*owner);
     return definition;
 }
 
-int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
+int show_keyspace(struct snapshot *s, struct catalog_object *x, struct err *e) {
     struct schema_owner *owner;
     if (!is_visible(x)) {
         snapshot_drop(s, x->id);
@@ -121,7 +124,7 @@ int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
 }
 
 /* A table that is being deleted stays in the list "deleting" until its name is used again. */
-static int edit_lists(struct schema_space *space, const struct entry *x, const struct schema_table *now,
+static int edit_lists(struct schema_space *space, const struct catalog_object *x, const struct schema_table *now,
                       struct err *e) {
     const struct schema_table *old = x->shown, *live = x->status == SCHEMA_DELETING ? NULL : now;
     const struct schema_table *namesake = schema_tables_find(&space->deleting, x->name);
@@ -133,7 +136,7 @@ static int edit_lists(struct schema_space *space, const struct entry *x, const s
 }
 
 /* Does nothing if the keyspace is gone. */
-int show_table(struct snapshot *s, struct entry *x, struct err *e) {
+int show_table(struct snapshot *s, struct catalog_object *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
     struct schema_table *now = NULL;
     if (!of) return 0;
@@ -161,7 +164,7 @@ int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     return 0;
 }
 
-int show_type(struct snapshot *s, struct entry *x, struct err *e) {
+int show_type(struct snapshot *s, struct catalog_object *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
     struct schema_type *now = NULL;
     if (!of) return 0;
@@ -185,7 +188,7 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) {
 
 /* ---- all ---- */
 
-static int show(struct snapshot *s, struct entry *x, struct err *e) {
+static int show(struct snapshot *s, struct catalog_object *x, struct err *e) {
     x->next_sums[0] = x->next_sums[1] = 0;
     if (schema_status_is_listed(x->status) && is_visible(x)) { /* sums of the part that clients see */
         struct buf b;
@@ -204,7 +207,7 @@ static int show(struct snapshot *s, struct entry *x, struct err *e) {
 }
 
 static void settle_touched(struct objects *o, bool published) {
-    for (struct entry *x = o->touched; x; x = x->next_touched) {
+    for (struct catalog_object *x = o->touched; x; x = x->next_touched) {
         const struct schema_table *drop = published ? x->shown : x->next_shown;
         if (published) {
             x->shown = x->next_shown;
@@ -220,7 +223,7 @@ static void settle_touched(struct objects *o, bool published) {
 int objects_publish(struct objects *o, struct err *e) {
     uint64_t sums[2] = {o->sums[0], o->sums[1]};
     uint32_t more = 0;
-    for (const struct entry *x = o->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
+    for (const struct catalog_object *x = o->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
     bool anew = !o->published.current || o->published.begin_anew;
     struct snapshot *s = anew ? snapshot_new(NULL, more + o->n_system) : snapshot_new(o->published.current, more);
     if (!s) return err_nomem(e);
@@ -230,7 +233,7 @@ int objects_publish(struct objects *o, struct err *e) {
     }
     int rc = 0;
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++) /* keyspaces first: tables are shown in them */
-        for (struct entry *x = o->touched; x && rc == 0; x = x->next_touched) {
+        for (struct catalog_object *x = o->touched; x && rc == 0; x = x->next_touched) {
             if (x->kind->in_keyspace != in_keyspace) continue;
             rc = show(s, x, e);
             for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
@@ -242,7 +245,7 @@ int objects_publish(struct objects *o, struct err *e) {
     }
     o->published.begin_anew = o->published.system_altered = false;
     memcpy(o->sums, sums, sizeof sums);
-    /* The sums do not depend on the order of entries, so that a restart does not change the
+    /* The sums do not depend on the order of objects, so that a restart does not change the
      * version. It is a name-based UUID (version 3), as in Cassandra. */
     uint8_t *version = s->schema.version;
     store_u64(version, sums[0]);

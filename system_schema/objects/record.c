@@ -65,7 +65,7 @@ int record_write(const struct record *r, struct buf *out, struct err *e) {
                    SLICE_FMT(r->name));
 }
 
-int record_check_forms(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+int record_check_forms(const struct object_kind *kind, const struct form_context *at, const struct record *r,
                        struct err *e) {
     if (form_check(kind, at, r->form, e)) return -1;
     return r->next.n ? form_check(kind, at, r->next, e) : 0;

@@ -39,5 +39,5 @@ bool record_eq(const struct record *a, const struct record *b);
  * ERR_SERVER. */
 int record_write(const struct record *r, struct buf *out, struct err *e) MUST_CHECK;
 /* Checks R1 for the forms of a record. at: where its definition lives. ERR_SERVER. */
-int record_check_forms(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+int record_check_forms(const struct object_kind *kind, const struct form_context *at, const struct record *r,
                        struct err *e) MUST_CHECK;

@@ -1,5 +1,5 @@
 /* Looks an object up in the records of the store, which another server may have changed since the
- * entries were read. */
+ * objects were read. */
 #include "system_schema/objects/objects.h"
 
 struct lookup {

@@ -17,17 +17,17 @@ static bool adds(const struct objects *o, const struct schema_keyspace *before, 
 
 /* The definition that an UPDATING keyspace will have, in the arena. NULL without an error: it
  * gets none. */
-static const struct schema_keyspace *next_of(const struct entry *x, struct arena *a, struct err *e) {
-    const struct object_place at = entry_place(x->objects, x);
-    bool updating = x->objects->mode == MODE_KEYSPACES && x->status == SCHEMA_UPDATING && x->next.n;
-    return updating ? x->kind->decode(x->next, &at, a, e) : NULL;
+static const struct schema_keyspace *next_of(const struct catalog_object *x, struct arena *a, struct err *e) {
+    const struct form_context at = object_context(x->objects, x);
+    bool updating = x->objects->mode == MODE_KEYSPACES && x->change && x->change->next.n;
+    return updating ? x->kind->decode(x->change->next, &at, a, e) : NULL;
 }
 
-int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena *a, struct err *e) {
+int regions_show(const struct catalog_object *x, struct schema_keyspace *ks, struct arena *a, struct err *e) {
     const struct schema_keyspace *next = next_of(x, a, e);
     if (e->set) return -1;
     const struct schema_keyspace *of = next && adds(x->objects, ks, next) ? next : ks;
-    ks->replicated = x->replicated;
+    ks->replicated = x->change ? x->change->replicated : 0;
     if (schema_regions(of) < 2) return 0;
     struct schema_region *all = ARENA_ARRAY(a, of->n_replication, struct schema_region);
     if (!all) return err_nomem(e);
@@ -39,13 +39,13 @@ int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena
     return 0;
 }
 
-bool regions_are_added(const struct entry *ks) { return ks->adds_regions && ks->status == SCHEMA_UPDATING; }
+bool regions_are_added(const struct catalog_object *ks) { return ks->change && ks->change->adds_regions; }
 
-bool regions_begin(const struct entry *ks) {
+bool regions_begin(const struct catalog_object *ks) {
     struct arena a;
     struct err e = {0};
     arena_init(&a, 4096, 0);
-    const struct schema_keyspace *before = entry_decode(ks, &a, &e), *next = next_of(ks, &a, &e);
+    const struct schema_keyspace *before = object_decode(ks, &a, &e), *next = next_of(ks, &a, &e);
     bool adds_some = before && next && adds(ks->objects, before, next);
     if (e.set) log_error("catalog: the Regions of keyspace %s are not counted: %s", ks->name, e.text);
     err_clear(&e);

@@ -54,7 +54,7 @@ struct space {
     struct schema_space space; /* first */
     atomic_uint refs;
     struct type_list *types; /* space.types; NULL if none */
-    uint32_t id; /* of the keyspace's entry; 0 for a system keyspace */
+    uint32_t id; /* of the keyspace's object; 0 for a system keyspace */
 };
 /* Makes a space that holds the keyspace and the tables and types of like (NULL: none). */
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like,

@@ -62,22 +62,22 @@ static int put_event(struct objects *o, struct meta_batch *b, struct slice name,
     return rc;
 }
 
-static int add_event(struct objects *o, struct meta_batch *b, const struct entry *x, enum history_event event,
+static int add_event(struct objects *o, struct meta_batch *b, const struct catalog_object *x, enum history_event event,
                      struct err *e) {
-    const struct object_place at = entry_place(o, x);
+    const struct form_context at = object_context(o, x);
     struct arena a;
     struct buf name;
     arena_init(&a, 16 * 1024, 0);
     buf_init(&name, 0);
     put_name(&name, at.keyspace, at.name);
-    const struct schema_table *t = entry_decode(x, &a, e);
+    const struct schema_table *t = object_decode(x, &a, e);
     int rc = !t ? -1 : buf_failed(&name) ? err_nomem(e) : put_event(o, b, buf_slice(&name), t, event, e);
     buf_fini(&name);
     arena_fini(&a);
     return rc;
 }
 
-static int add_events(struct objects *o, struct meta_batch *b, const struct entry *x, enum schema_status from,
+static int add_events(struct objects *o, struct meta_batch *b, const struct catalog_object *x, enum schema_status from,
                       struct err *e) {
     static const struct { enum schema_status from; enum history_event event; } ends[] = {
         {SCHEMA_CREATING, HISTORY_CREATE},
@@ -85,22 +85,22 @@ static int add_events(struct objects *o, struct meta_batch *b, const struct entr
         {SCHEMA_DELETING, HISTORY_DROP},
         {SCHEMA_RESTORING, HISTORY_RESTORE},
     };
-    for (size_t i = 0; i < ARRAY_LEN(ends) && x->kind == &table_kind && !x->failure; i++)
+    for (size_t i = 0; i < ARRAY_LEN(ends) && x->kind == &table_kind && !(x->change && x->change->failure); i++)
         if (from == ends[i].from) return add_event(o, b, x, ends[i].event, e);
-    bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
-    for (uint32_t i = 0; i < o->n_entries && dropped; i++) {
-        const struct entry *t = o->entries[i];
-        if (t->kind != &table_kind || t->keyspace_id != x->id || entry_is_gone(t)) continue;
+    bool dropped = x->kind == &keyspace_kind && object_is_gone(x);
+    for (uint32_t i = 0; i < o->n_all && dropped; i++) {
+        const struct catalog_object *t = o->all[i];
+        if (t->kind != &table_kind || t->keyspace_id != x->id || object_is_gone(t)) continue;
         if (add_event(o, b, t, HISTORY_DROP, e)) return -1;
     }
     return 0;
 }
 
-int history_save(struct objects *o, const struct entry *x, enum schema_status from, struct err *e) {
+int history_save(struct objects *o, const struct catalog_object *x, enum schema_status from, struct err *e) {
     struct meta_batch b;
     meta_batch_init(&b);
     int rc = add_events(o, &b, x, from, e);
-    if (rc == 0) rc = entry_save_with(o, x, b.n, b.changes, e);
+    if (rc == 0) rc = object_save_with(o, x, b.n, b.changes, e);
     meta_batch_fini(&b);
     return rc;
 }

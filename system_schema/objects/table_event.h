@@ -34,8 +34,8 @@ int history_each(struct objects *o, const char *keyspace, struct arena *a, histo
 int history_take_over(struct objects *o, struct eng *from, const char *keyspace, struct meta_batch *b,
                       struct err *e) MUST_CHECK;
 
-/* Writes x's record as entry_save does. If a statement that began in status from has ended, also
+/* Writes x's record as object_save does. If a statement that began in status from has ended, also
  * writes its event; for a dropped keyspace, an event for each of its tables. */
-int history_save(struct objects *o, const struct entry *x, enum schema_status from, struct err *e) MUST_CHECK;
+int history_save(struct objects *o, const struct catalog_object *x, enum schema_status from, struct err *e) MUST_CHECK;
 /* At the start: deletes events that are too old. */
 int history_prune(struct objects *o, struct err *e) MUST_CHECK;

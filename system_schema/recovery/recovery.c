@@ -153,8 +153,8 @@ struct slice recovery_form(const struct history *h, int64_t at_us) {
 struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name) {
     struct objects *o = r->objects;
     struct history *last = NULL;
-    const struct entry *ks = entry_find(o, &keyspace_kind, 0, keyspace), *x = NULL;
-    if (ks && !(x = entry_find(o, &table_kind, ks->id, name))) x = entry_find_deleting(o, &table_kind, ks->id, name);
+    const struct catalog_object *ks = object_find(o, &keyspace_kind, 0, keyspace), *x = NULL;
+    if (ks && !(x = object_find(o, &table_kind, ks->id, name))) x = object_find_deleting(o, &table_kind, ks->id, name);
     struct history *own = x ? of_table(r, x->id) : NULL;
     if (x) return own && own->begun ? own : NULL;
     for (struct history *h = r->histories; h; h = h->next) {
@@ -172,22 +172,23 @@ struct wishes {
     int64_t gc_grace;
 };
 
-static struct wishes wishes_of(const struct objects *o, const struct entry *x) {
+static struct wishes wishes_of(const struct objects *o, const struct catalog_object *x) {
     struct wishes w = {0};
     struct arena a;
     struct err e = {0};
     arena_init(&a, 16 * 1024, 0);
-    const struct schema_table *t = entry_decode(x, &a, &e);
+    const struct schema_table *t = object_decode(x, &a, &e);
     if (t) w = (struct wishes){t->settings.point_in_time_recovery, schema_gc_grace(t, o->mode)};
     arena_fini(&a);
     return w;
 }
 
-static void begin(struct recovery *r, struct entry *x, bool fresh) {
+static void begin(struct recovery *r, struct catalog_object *x, bool fresh) {
     struct objects *o = r->objects;
     struct err e = {0};
     uint32_t id;
-    struct history *h = entry_next_id(o, &id, &e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, &e);
+    struct history *h =
+        objects_next_id(o, &id, &e) ? NULL : history_new(r, id, object_context(o, x).keyspace, x->name, &e);
     if (h) h->table = h->lineage = x->id;
     if (h && fresh && recovery_record(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, 0, &e) == 0 &&
         add_version(h, eng_history_since(o->eng, id), x->form, &e) == 0) {
@@ -201,7 +202,7 @@ static void begin(struct recovery *r, struct entry *x, bool fresh) {
 }
 
 /* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
-static void give_up(struct recovery *r, struct entry *x) {
+static void give_up(struct recovery *r, struct catalog_object *x) {
     eng_history_end(r->objects->eng, x->storage);
     x->history = 0;
     for (struct history *h = r->histories; h; h = h->next) {
@@ -213,7 +214,7 @@ static void give_up(struct recovery *r, struct entry *x) {
     ticker_wake(&r->worker);
 }
 
-static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
+static void follow_table(struct recovery *r, struct catalog_object *x, bool fresh) {
     struct objects *o = r->objects;
     struct history *h = of_table(r, x->id);
     if (x->restored_from && x->status != SCHEMA_RESTORING) { /* the restore has ended: erase its plan */
@@ -222,9 +223,9 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
         if (eng_meta_delete(o->eng, record_name("restore/", x->id, key), &e))
             log_warn("the plan of a restore remains: %s", e.text);
     }
-    if (entry_is_gone(x) && h && !h->begun) {
+    if (object_is_gone(x) && h && !h->begun) {
         give_up(r, x);
-    } else if (entry_is_gone(x) && h) {
+    } else if (object_is_gone(x) && h) {
         eng_history_end(o->eng, x->storage);
         h->gone_us = recovery_moment(r, h);
         h->table = 0;
@@ -244,10 +245,10 @@ static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
     if (w.wanted && (h = of_table(r, x->id))) eng_table_set(o->eng, h->id, w.gc_grace);
 }
 
-void recovery_follow(struct recovery *r, struct entry *x, bool fresh) {
+void recovery_follow(struct recovery *r, struct catalog_object *x, bool fresh) {
     if (x->kind == &table_kind) follow_table(r, x, fresh);
-    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < r->objects->n_entries; i++) {
-        struct entry *y = r->objects->entries[i];
+    for (uint32_t i = 0; x->kind == &keyspace_kind && object_is_gone(x) && i < r->objects->n_all; i++) {
+        struct catalog_object *y = r->objects->all[i];
         if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(r, y, false);
     }
 }
@@ -263,7 +264,7 @@ static int add_record(struct recovery_turn *turn, const struct history *h, struc
     return buf_failed(b) ? err_nomem(e) : 0;
 }
 
-int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+int recovery_turn_begin(struct recovery *r, struct catalog_object *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) {
     *turn = (struct recovery_turn){.old = of_table(r, x->id)};
     for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
@@ -275,7 +276,8 @@ int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, s
      * the batch with the table's record follows. */
     struct objects *o = r->objects;
     uint32_t id;
-    struct history *h = entry_next_id(o, &id, e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, e);
+    struct history *h =
+        objects_next_id(o, &id, e) ? NULL : history_new(r, id, object_context(o, x).keyspace, x->name, e);
     if (!h) return -1;
     h->lineage = x->id;
     h->unwanted = true;
@@ -298,7 +300,8 @@ int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, s
     return (turn->old && add_record(turn, turn->old, e)) || add_record(turn, turn->fresh, e) ? -1 : 0;
 }
 
-void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done) {
+void recovery_turn_end(struct recovery *r, struct catalog_object *x, uint32_t storage, struct recovery_turn *turn,
+                       bool done) {
     for (int i = 0; i < 2; i++) buf_fini(&turn->records[i]);
     if (!turn->old && !turn->fresh) return;
     eng_history_end(r->objects->eng, storage);
@@ -311,11 +314,11 @@ void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, st
     ticker_wake(&r->worker);
 }
 
-int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
+int recovery_plan(struct recovery *r, struct catalog_object *x, const struct history *h, int64_t at_us, struct err *e) {
     uint8_t key[KEY_MAX], value[12];
     store_u32(value, h->id);
     store_u64(value + 4, (uint64_t)at_us);
-    x->waits = true;
+    x->change->waits = true;
     x->restored_from = h->id;
     x->restored_at_us = at_us;
     return eng_meta_put(r->objects->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
@@ -323,14 +326,14 @@ int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, 
 
 /* ---- for the recovery worker ---- */
 
-int recovery_begun(struct recovery *r, struct history *h, struct entry *x, struct err *e) {
+int recovery_begun(struct recovery *r, struct history *h, struct catalog_object *x, struct err *e) {
     struct objects *o = r->objects;
     if (add_version(h, eng_history_since(o->eng, h->id), x->form, e)) return -1;
     assert(eng_history_since(o->eng, h->id) != INT64_MAX); /* W1 */
     h->begun = true;
     if (recovery_record(r, h, e) == 0) {
         x->history = h->id;
-        entry_touch(o, x);
+        object_touch(o, x);
         return objects_publish(o, e);
     }
     h->begun = false;
@@ -394,12 +397,12 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
 
 static int load_plan(void *arg, struct slice key, struct slice value, struct err *e) {
     struct recovery *r = arg;
-    struct entry *x = key.n >= 4 ? entry_by_id(r->objects, load_u32(key.p + key.n - 4)) : NULL;
+    struct catalog_object *x = key.n >= 4 ? object_by_id(r->objects, load_u32(key.p + key.n - 4)) : NULL;
     (void)e;
     if (!x || value.n != 12) return 0;
     x->restored_from = load_u32(value.p);
     x->restored_at_us = (int64_t)load_u64(value.p + 4);
-    x->waits = x->status == SCHEMA_RESTORING;
+    if (x->change) x->change->waits = x->status == SCHEMA_RESTORING;
     return 0;
 }
 
@@ -476,10 +479,10 @@ int recovery_take_over(struct recovery *r, struct eng *state, const char *keyspa
         buf_fini(&value);
         if (rc) return -1;
     }
-    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
+    for (uint32_t i = 0; i < r->objects->n_all; i++) {
         uint8_t key[KEY_MAX];
-        const struct entry *x = r->objects->entries[i];
-        bool planned = x->restored_from && !strcmp(entry_place(r->objects, x).keyspace, keyspace);
+        const struct catalog_object *x = r->objects->all[i];
+        bool planned = x->restored_from && !strcmp(object_context(r->objects, x).keyspace, keyspace);
         if (planned && meta_batch_delete(b, record_name("restore/", x->id, key), e)) return -1;
     }
     if (eng_meta_scan(state, slice_str("recovery/"), take_history, &s, e)) return -1;
@@ -494,8 +497,8 @@ int recovery_load(struct recovery *r, struct err *e) {
         if (h->unwanted) continue;
         /* The engine follows the history again (W1). If the table is gone and the record does not
          * say when, it counts as gone now. */
-        struct entry *x = h->table ? entry_by_id(o, h->table) : NULL;
-        bool there = x && x->kind == &table_kind && !entry_is_gone(x);
+        struct catalog_object *x = h->table ? object_by_id(o, h->table) : NULL;
+        bool there = x && x->kind == &table_kind && !object_is_gone(x);
         struct err why = {0};
         if (!there) h->table = 0;
         if (eng_history_follow(o->eng, there ? x->storage : 0, h->id, &why)) {
@@ -508,10 +511,10 @@ int recovery_load(struct recovery *r, struct err *e) {
             else if (h->gone_us == INT64_MAX) h->gone_us = at_us;
         }
     }
-    for (uint32_t i = 0; i < o->n_entries; i++) {
-        struct entry *x = o->entries[i];
+    for (uint32_t i = 0; i < o->n_all; i++) {
+        struct catalog_object *x = o->all[i];
         if (x->status == SCHEMA_RESTORING && !x->restored_from)
-            entry_fail_with(x, "it is not known what it is restored from");
+            change_fail_with(x->change, "it is not known what it is restored from");
         if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(r, x, false);
     }
     return 0;

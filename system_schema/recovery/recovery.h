@@ -6,8 +6,8 @@
  * begins. It begins at once when the table is new; the recovery worker begins it when the table may
  * hold rows. Each new definition of the table is recorded with its time. After a drop the history
  * stays until the recovery window has passed over the drop. When the property is removed the
- * history is deleted. Life of a restored table: its entry is RESTORING and waits; the recovery worker makes
- * the engine write its rows; then the entry's own delay counts, and the worker makes it ACTIVE. The
+ * history is deleted. Life of a restored table: its object is RESTORING and waits; the recovery worker makes
+ * the engine write its rows; then the object's own delay counts, and the worker makes it ACTIVE. The
  * records survive kill -9 at any point: a restart begins the restore again.
  *
  * TRUNCATE ends a history and begins another for the table's new storage id, in one batch with the
@@ -40,8 +40,8 @@ struct history_version {
 struct history {
     struct history *next;
     uint32_t id;    /* id of the engine's history */
-    uint32_t table; /* the entry whose writes it records; 0 if it records none any more */
-    uint32_t lineage; /* id of that entry; stays after the table is gone */
+    uint32_t table; /* the object whose writes it records; 0 if it records none any more */
+    uint32_t lineage; /* id of that object; stays after the table is gone */
     char *keyspace, *name;
     int64_t gone_us; /* INT64_MAX: the table exists */
     bool begun;
@@ -74,11 +74,11 @@ void recovery_fini(struct recovery *r);
 
 /* ---- the lock is held ---- */
 
-/* At the start, after the entries are loaded. */
+/* At the start, after the objects are loaded. */
 int recovery_load(struct recovery *r, struct err *e) MUST_CHECK;
-/* Call after the entry was recorded and before its change is visible. fresh: it holds no rows.
+/* Call after the object was recorded and before its change is visible. fresh: it holds no rows.
  * Also for keyspaces: a dropped one ends the histories of its tables. */
-void recovery_follow(struct recovery *r, struct entry *x, bool fresh);
+void recovery_follow(struct recovery *r, struct catalog_object *x, bool fresh);
 /* The newest history of the table of that name, or, if there is no such table, of the last one that
  * had the name. Returns NULL if there is none. */
 struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name);
@@ -90,8 +90,8 @@ int64_t recovery_moment(struct recovery *r, const struct history *h);
 int64_t recovery_earliest(struct recovery *r, const struct history *h);
 /* The definition's form at a moment. */
 struct slice recovery_form(const struct history *h, int64_t at_us);
-/* Records the source of the restore, before the entry itself is recorded. */
-int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, int64_t at_us,
+/* Records the source of the restore, before the object itself is recorded. */
+int recovery_plan(struct recovery *r, struct catalog_object *x, const struct history *h, int64_t at_us,
                   struct err *e) MUST_CHECK;
 void recovery_free(struct recovery *r);
 /* A table gets a new, empty storage id: its history ends, and one for the new id begins. The
@@ -104,10 +104,11 @@ struct recovery_turn {
     uint8_t keys[2][16];
     struct buf records[2];
 };
-int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+int recovery_turn_begin(struct recovery *r, struct catalog_object *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) MUST_CHECK;
 /* storage: the storage id that is given up: the old one if done, else the new one. */
-void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
+void recovery_turn_end(struct recovery *r, struct catalog_object *x, uint32_t storage, struct recovery_turn *turn,
+                       bool done);
 /* Calls fn for the histories in a saved state (recovery/saved.c) of a keyspace's tables,
  * including dropped ones. */
 int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
@@ -120,7 +121,7 @@ int recovery_take_over(struct recovery *r, struct eng *state, const char *keyspa
                        struct err *e) MUST_CHECK;
 /* Used by the recovery worker. Each writes the history's record. */
 int recovery_record(struct recovery *r, const struct history *h, struct err *e) MUST_CHECK;
-int recovery_begun(struct recovery *r, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
+int recovery_begun(struct recovery *r, struct history *h, struct catalog_object *x, struct err *e) MUST_CHECK;
 void recovery_rolled(struct recovery *r, struct history *h, int64_t floor_us);
 /* Frees the history and erases its record. */
 int recovery_erase(struct recovery *r, struct history *h, struct err *e) MUST_CHECK;

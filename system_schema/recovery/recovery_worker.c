@@ -13,40 +13,35 @@ static void say(const struct history *h, const char *what, const struct err *e) 
 
 /* ---- restoring ---- */
 
-static void restored(struct recovery *r, struct entry *x) {
-    x->waits = false;
-    objects_moved(r->objects);
-}
-
 /* Every job returns 1: done; 0 if nothing to do; -1 if failed, try again later. */
 static int restore_one(struct recovery *r) {
     struct objects *o = r->objects;
-    struct entry *x = o->busy;
-    while (x && !x->waits) x = x->busy_next;
+    struct catalog_object *x = o->busy;
+    while (x && !(x->change && x->change->waits)) x = x->busy_next;
     if (!x) return 0;
     struct history *h = r->histories;
     while (h && h->id != x->restored_from) h = h->next;
     struct err e = {0};
-    if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
-        restored(r, x);
-        return 1;
+    if (h) {
+        uint32_t id = x->id, storage = x->storage;
+        int64_t at_us = x->restored_at_us;
+        h->users++;
+        pthread_mutex_unlock(&o->lock);
+        int rc = eng_history_restore(o->eng, h->id, at_us, storage, &e);
+        pthread_mutex_lock(&o->lock);
+        h->users--;
+        if (rc && e.code != ERR_INVALID) {
+            say(h, "a table is not restored yet from the history", &e);
+            return -1;
+        }
+        x = object_by_id(o, id); /* the records may have been read again */
+        if (!x || !x->change || !x->change->waits) return 1;
+        if (rc) change_fail_with(x->change, e.text); /* the moment is now outside the window */
+    } else {
+        change_fail_with(x->change, "what it is restored from is gone");
     }
-    if (!h) {
-        entry_fail_with(x, "what it is restored from is gone");
-        restored(r, x);
-        return 1;
-    }
-    h->users++;
-    pthread_mutex_unlock(&o->lock);
-    int rc = eng_history_restore(o->eng, h->id, x->restored_at_us, x->storage, &e); /* x stays valid while x->waits */
-    pthread_mutex_lock(&o->lock);
-    h->users--;
-    if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the moment is now outside the window */
-    else if (rc) {
-        say(h, "a table is not restored yet from the history", &e);
-        return -1;
-    }
-    restored(r, x);
+    x->change->waits = false;
+    objects_moved(o);
     return 1;
 }
 
@@ -57,7 +52,7 @@ static int begin_one(struct recovery *r) {
     struct history *h = r->histories;
     struct err e = {0};
     while (h && (h->begun || h->unwanted)) h = h->next;
-    struct entry *x = h ? entry_by_id(o, h->table) : NULL;
+    struct catalog_object *x = h ? object_by_id(o, h->table) : NULL;
     if (!h) return 0;
     if (!x || recovery_record(r, h, &e)) return -1;
     uint32_t storage = x->storage;
@@ -66,7 +61,7 @@ static int begin_one(struct recovery *r) {
     int rc = eng_history_begin(o->eng, storage, h->id, true, 0, &e);
     pthread_mutex_lock(&o->lock);
     h->users--;
-    x = h->table ? entry_by_id(o, h->table) : NULL;
+    x = h->table ? object_by_id(o, h->table) : NULL;
     if (!x || h->unwanted) {
         eng_history_end(o->eng, storage); /* the table or its property is gone meanwhile */
         return 1;

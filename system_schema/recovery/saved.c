@@ -196,7 +196,7 @@ static int make_spare(struct recovery *r, struct spare *s, struct err *e) {
     uint32_t first;
     pthread_mutex_lock(&o->lock);
     pthread_mutex_lock(&r->saved->lock);
-    int rc = entry_next_ids(o, s->n, &first, e);
+    int rc = objects_next_ids(o, s->n, &first, e);
     for (uint32_t i = 0; i < s->n && !rc; i++) s->parts[i].to = first + i;
     pthread_mutex_unlock(&r->saved->lock);
     pthread_mutex_unlock(&o->lock);
@@ -320,20 +320,20 @@ static int add_record(struct meta_batch *b, const struct record *r, struct err *
     return rc;
 }
 
-static bool is_of(struct recovery *r, const struct entry *x, const char *keyspace) {
-    return strcmp(entry_place(r->objects, x).keyspace, keyspace) == 0;
+static bool is_of(struct recovery *r, const struct catalog_object *x, const char *keyspace) {
+    return strcmp(object_context(r->objects, x).keyspace, keyspace) == 0;
 }
 
 static int take_out(struct recovery *r, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b,
                     struct err *e) {
     uint32_t id, n = 0;
-    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
-        const struct entry *x = r->objects->entries[i];
+    for (uint32_t i = 0; i < r->objects->n_all; i++) {
+        const struct catalog_object *x = r->objects->all[i];
         n += x->kind->has_rows && is_of(r, x, keyspace);
     }
-    if (entry_next_ids(r->objects, n, &id, e)) return -1;
-    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
-        const struct entry *x = r->objects->entries[i];
+    if (objects_next_ids(r->objects, n, &id, e)) return -1;
+    for (uint32_t i = 0; i < r->objects->n_all; i++) {
+        const struct catalog_object *x = r->objects->all[i];
         uint8_t key[RECORD_KEY_SIZE];
         if (!is_of(r, x, keyspace)) continue;
         record_key(x->kind->tag, x->id, key);

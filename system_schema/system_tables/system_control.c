@@ -73,27 +73,28 @@ WRITES(control_ddl) {
 
 /* ---- objects: status and changes under way ---- */
 
-static int emit_object(struct row_out *ro, struct objects *o, const struct entry *x) {
+static int emit_object(struct row_out *ro, struct objects *o, const struct catalog_object *x) {
     char statement[DDL_STATEMENT_MAX];
-    const struct object_place at = entry_place(o, x);
+    const struct form_context at = object_context(o, x);
     int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock); /* wall time of the monotonic clock's zero */
-    if (entry_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
+    if (object_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
     row_text_copy(ro, "keyspace_name", at.keyspace);
     row_text(ro, "kind", x->kind->word);
     row_text_copy(ro, "name", at.name);
     row_text(ro, "status", schema_status_name(x->status));
     row_long(ro, "since", (since + x->since_us) / 1000);
-    if (!entry_is_pending(x)) return row_out_emit(ro);
-    entry_statement(x, statement);
-    row_text_copy(ro, "statement", x->with_keyspace ? "DROP KEYSPACE" : statement);
-    row_bool(ro, "held", x->due_us == INT64_MAX && !x->with_keyspace);
-    if (x->due_us != INT64_MAX) row_long(ro, "due", (since + x->due_us) / 1000);
-    if (x->failure) row_text_copy(ro, "failure", x->failure);
+    if (!object_is_changing(x)) return row_out_emit(ro);
+    change_statement(x, statement);
+    row_text_copy(ro, "statement", x->change ? statement : "DROP KEYSPACE");
+    row_bool(ro, "held", x->change && x->change->due_us == INT64_MAX);
+    if (x->change && x->change->due_us != INT64_MAX) row_long(ro, "due", (since + x->change->due_us) / 1000);
+    if (x->change && x->change->failure) row_text_copy(ro, "failure", x->change->failure);
     return row_out_emit(ro);
 }
 
 static int by_key(const void *pa, const void *pb) {
-    const struct entry *a = *(const struct entry *const *)pa, *b = *(const struct entry *const *)pb;
+    const struct catalog_object *a = *(const struct catalog_object *const *)pa,
+                                *b = *(const struct catalog_object *const *)pb;
     int c = a->keyspace_id != b->keyspace_id ? (a->keyspace_id < b->keyspace_id ? -1 : 1)
                                              : strcmp(a->kind->word, b->kind->word);
     return c ? c : strcmp(a->name, b->name);
@@ -101,15 +102,15 @@ static int by_key(const void *pa, const void *pb) {
 
 /* Emits each keyspace and then its objects, in the order of the table's key. */
 static int emit_objects(struct row_out *ro, struct objects *o) {
-    struct entry **all = ARENA_ARRAY(ro->ctx->arena, o->n_entries + 1, struct entry *);
+    struct catalog_object **all = ARENA_ARRAY(ro->ctx->arena, o->n_all + 1, struct catalog_object *);
     int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (rc) return rc;
-    if (o->n_entries) memcpy(all, o->entries, o->n_entries * sizeof(struct entry *));
-    qsort(all, o->n_entries, sizeof *all, by_key);
-    for (uint32_t k = 0; k < o->n_entries && rc == 0; k++) {
+    if (o->n_all) memcpy(all, o->all, o->n_all * sizeof(struct catalog_object *));
+    qsort(all, o->n_all, sizeof *all, by_key);
+    for (uint32_t k = 0; k < o->n_all && rc == 0; k++) {
         if (all[k]->kind != &keyspace_kind) continue;
         rc = emit_object(ro, o, all[k]);
-        for (uint32_t i = 0; i < o->n_entries && rc == 0; i++)
+        for (uint32_t i = 0; i < o->n_all && rc == 0; i++)
             if (all[i]->keyspace_id == all[k]->id) rc = emit_object(ro, o, all[i]);
     }
     return rc;
@@ -148,7 +149,7 @@ struct order {
     enum { LEAVE, HOLD, RELEASE } hold;
 };
 
-static int set_status(struct objects *o, struct entry *x, const char *text, struct err *e) {
+static int set_status(struct objects *o, struct catalog_object *x, const char *text, struct err *e) {
     static const enum schema_status other = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
     bool active = strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0;
     enum schema_status from = x->status, to = active ? SCHEMA_ACTIVE : other;
@@ -156,25 +157,25 @@ static int set_status(struct objects *o, struct entry *x, const char *text, stru
         return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements",
                            schema_status_name(SCHEMA_ACTIVE), schema_status_name(other));
     if (from == to) return 0;
-    if (entry_is_pending(x) || x->kind != &table_kind)
+    if (object_is_changing(x) || x->kind != &table_kind)
         return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name,
                            schema_status_name(from));
-    entry_set_status(o, x, to);
-    if (entry_save(o, x, e) == 0) return objects_publish(o, e);
-    entry_restore_status(o, x, from);
+    object_set_status(o, x, to);
+    if (object_save(o, x, e) == 0) return objects_publish(o, e);
+    object_restore_status(o, x, from);
     return -1;
 }
 
-static int obey(struct objects *o, struct entry *x, const struct order *order, bool alone, struct err *e) {
-    bool under_way = entry_is_pending(x) && !x->with_keyspace;
+static int obey(struct objects *o, struct catalog_object *x, const struct order *order, bool alone, struct err *e) {
+    struct change_under_way *c = x->change;
     if (order->status && set_status(o, x, order->status, e)) return -1;
-    if ((order->failure || order->hold != LEAVE) && !under_way)
+    if ((order->failure || order->hold != LEAVE) && !c)
         return alone ? err_invalid(e, "Nothing is under way on %s %s: it is %s%s", x->kind->word, x->name,
-                                   schema_status_name(x->status), x->with_keyspace ? ", with its keyspace" : "")
+                                   schema_status_name(x->status), object_is_changing(x) ? ", with its keyspace" : "")
                      : 0;
-    if (order->failure) entry_fail_with(x, *order->failure ? order->failure : NULL);
-    if (order->hold == HOLD) x->due_us = INT64_MAX;
-    if (order->hold == RELEASE) x->due_us = clock_mono_us(o->clock);
+    if (order->failure) change_fail_with(c, *order->failure ? order->failure : NULL);
+    if (order->hold == HOLD) c->due_us = INT64_MAX;
+    if (order->hold == RELEASE) c->due_us = clock_mono_us(o->clock);
     return 0;
 }
 
@@ -186,22 +187,22 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
 }
 
 static int obey_all(struct system_tables *s, const struct order *o, struct err *e) {
-    struct objects *all = s->objects;
+    struct objects *objects = s->objects;
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
-    for (uint32_t i = 0; i < all->n_entries; i++) {
-        struct entry *x = all->entries[i];
-        const struct object_place at = entry_place(all, x);
-        bool meant = !entry_is_gone(x) && is_meant(o, at.keyspace, x->kind->word, at.name);
+    for (uint32_t i = 0; i < objects->n_all; i++) {
+        struct catalog_object *x = objects->all[i];
+        const struct form_context at = object_context(objects, x);
+        bool meant = !object_is_gone(x) && is_meant(o, at.keyspace, x->kind->word, at.name);
         found = found || meant;
-        if (meant && obey(all, x, o, alone, e)) return -1;
+        if (meant && obey(objects, x, o, alone, e)) return -1;
     }
     struct partitioner *p = &s->partitioner;
     bool is_switch = partitioner_is_switching(p) && is_meant(o, switch_keyspace, switch_kind, switch_name);
     if (is_switch && o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
     if (is_switch && o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
     if (is_switch && o->hold == HOLD) s->ddl->guest.due_us = INT64_MAX;
-    if (is_switch && o->hold == RELEASE) s->ddl->guest.due_us = clock_mono_us(all->clock);
+    if (is_switch && o->hold == RELEASE) s->ddl->guest.due_us = clock_mono_us(objects->clock);
     return found || is_switch || !alone
                ? 0
                : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);

@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_form(const struct object_kind *kind, struct slice form) {
-    const struct object_place at = {.keyspace = "ks", .name = "name"};
+    const struct form_context at = {.keyspace = "ks", .name = "name"};
     struct err e = {0};
     struct arena a;
     struct buf out, again;

@@ -65,7 +65,7 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
     named_ids_take(&v->ids, name, value);
     if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
     if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/') {
-        const struct object_place at = {.keyspace = "", .name = ""};
+        const struct form_context at = {.keyspace = "", .name = ""};
         struct record r;
         if (record_decode(name, value, &r, e)) return -1;
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -60,8 +60,8 @@ void wait_until_freed(struct world *w) {
     struct catalog *c = w->catalog;
     struct objects *o = &c->objects;
     pthread_mutex_lock(&o->lock);
-    for (uint32_t i = 0; i < o->n_entries; i++)
-        while (i < o->n_entries && entry_is_gone(o->entries[i])) pthread_cond_wait(&o->moved, &o->lock);
+    for (uint32_t i = 0; i < o->n_all; i++)
+        while (i < o->n_all && object_is_gone(o->all[i])) pthread_cond_wait(&o->moved, &o->lock);
     pthread_mutex_unlock(&o->lock);
 }
 

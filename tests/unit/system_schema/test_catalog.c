@@ -116,7 +116,7 @@ static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone
     advance(w, 100);
     assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
     wait_until_freed(w);
-    assert_int_equal(w->catalog->objects.n_entries, 2);
+    assert_int_equal(w->catalog->objects.n_all, 2);
     world_free(w);
 }
 

@@ -48,7 +48,7 @@ static void world_close(struct world *w) {
 
 static uint32_t n_pending(struct catalog *c) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) n += c->objects.entries[i]->status != SCHEMA_ACTIVE;
+    for (uint32_t i = 0; i < c->objects.n_all; i++) n += c->objects.all[i]->status != SCHEMA_ACTIVE;
     return n;
 }
 
@@ -166,8 +166,8 @@ static void check_events(struct world *w, int steps) {
 
 /* The end of a statement that was seen is not under way again; only the one after it may be. */
 static void check_under_way(struct world *w, int64_t nth, int seen) {
-    for (uint32_t i = 0; i < w->catalog->objects.n_entries; i++) {
-        enum schema_status status = w->catalog->objects.entries[i]->status;
+    for (uint32_t i = 0; i < w->catalog->objects.n_all; i++) {
+        enum schema_status status = w->catalog->objects.all[i]->status;
         if (status == SCHEMA_ACTIVE) continue;
         if (seen == ARRAY_LEN(script))
             fail_msg("step %d: all was seen to end, and something is %s", (int)nth, schema_status_name(status));

@@ -222,8 +222,8 @@ static void run_statement(struct world *w) {
 /* ---- what is there ---- */
 
 static bool is_freed(const struct catalog *c) {
-    for (uint32_t i = 0; i < c->objects.n_entries; i++)
-        if (entry_is_gone(c->objects.entries[i])) return false;
+    for (uint32_t i = 0; i < c->objects.n_all; i++)
+        if (object_is_gone(c->objects.all[i])) return false;
     return true;
 }
 
@@ -238,8 +238,8 @@ static void settle(struct world *w) {
 
 static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
                      uint32_t *id) {
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        const struct entry *x = c->objects.entries[i];
+    for (uint32_t i = 0; i < c->objects.n_all; i++) {
+        const struct catalog_object *x = c->objects.all[i];
         if (x->kind != kind || x->keyspace_id != keyspace_id || strcmp(x->name, name) != 0) continue;
         *id = x->id;
         return x->status;
@@ -275,7 +275,7 @@ static void check_all(struct world *w) {
             check_table(s, keyspace, table, status, &w->m.tables[k][t]);
         }
     }
-    assert_int_equal(w->catalog->objects.n_entries, n);
+    assert_int_equal(w->catalog->objects.n_all, n);
     schema_unref(s);
 }
 
@@ -310,12 +310,12 @@ static void release_one(struct world *w) {
     snprintf(keyspace, sizeof keyspace, "k%d", k);
     snprintf(table, sizeof table, "t%d", t);
     pthread_mutex_lock(&w->catalog->objects.lock);
-    for (uint32_t i = 0; i < w->catalog->objects.n_entries; i++) {
-        struct entry *x = w->catalog->objects.entries[i];
-        const struct object_place at = entry_place(&w->catalog->objects, x);
-        if (!entry_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 &&
+    for (uint32_t i = 0; i < w->catalog->objects.n_all; i++) {
+        struct catalog_object *x = w->catalog->objects.all[i];
+        const struct form_context at = object_context(&w->catalog->objects, x);
+        if (!object_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 &&
             strcmp(at.name, t == TABLES ? keyspace : table) == 0)
-            x->due_us = 0;
+            x->change->due_us = 0;
     }
     pthread_mutex_unlock(&w->catalog->objects.lock);
     bool dropped = ks->status == SCHEMA_DELETING && o == ks;

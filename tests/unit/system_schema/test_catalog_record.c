@@ -197,7 +197,7 @@ static void test_a_record_with_masks_is_read_without_them(void **state) {
     table_kind.encode(schema_table_any(s, "ks", "t"), &form);
     form.p[0] = 3; /* the version with masks: none dropped, one mask of two arguments */
     buf_put(&form, "\0\1\0\12mask_inner\2\3int\1" "1" "\1" "1" "\4text\0\2''", 32);
-    const struct object_place at = {.keyspace = "ks", .name = "t"};
+    const struct form_context at = {.keyspace = "ks", .name = "t"};
     const struct schema_table *t = table_kind.decode(buf_slice(&form), &at, &a, &e);
     assert_non_null(t);
     assert_int_equal(t->n_columns, schema_table_any(s, "ks", "t")->n_columns);
@@ -297,7 +297,7 @@ static void test_tables_of_a_damaged_keyspace_keep_their_data(void **state) {
     (void)state;
     struct world *w = world_new();
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    uint32_t id = w->catalog->objects.entries[0]->id;
+    uint32_t id = w->catalog->objects.all[0]->id;
     assert_int_equal(make_keyspace(w, "other"), 1);
     assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
     uint32_t table = find(w, "ks", "t");

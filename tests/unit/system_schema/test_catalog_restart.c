@@ -125,7 +125,7 @@ static void restart_with_strays(struct world *w, uint32_t n[2]) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t"), 1);
     struct objects *o = &w->catalog->objects;
-    write_row(w, entry_find(o, &table_kind, entry_find(o, &keyspace_kind, 0, "ks")->id, "t")->storage);
+    write_row(w, object_find(o, &table_kind, object_find(o, &keyspace_kind, 0, "ks")->id, "t")->storage);
     write_row(w, STRAY);
     world_restart(w, MODE_CASSANDRA, "none");
     for (bool done = false; !done; usleep(1000)) {

@@ -120,7 +120,7 @@ static void test_two_servers_give_no_id_twice(void **state) {
         struct objects *o = &w[i % 2]->catalog->objects;
         uint32_t id;
         pthread_mutex_lock(&o->lock);
-        assert_int_equal(entry_next_id(o, &id, &w[i % 2]->err), 0);
+        assert_int_equal(objects_next_id(o, &id, &w[i % 2]->err), 0);
         pthread_mutex_unlock(&o->lock);
         assert_true(id > last);
         last = id;
@@ -201,8 +201,8 @@ static void test_a_truncation_is_carried_by_the_server_that_was_asked(void **sta
     assert_int_equal(eng_batch_delete_partition(writing, &part, 0, 1, NULL, &w->err), 0);
     assert_int_equal(catalog_apply(w->catalog, &truncate, &out, &unfinished, &w->err), 0);
     pthread_mutex_lock(&o->lock);
-    const struct entry *old_rows = entry_by_id(o, unfinished);
-    assert_true(old_rows && entry_is_gone(old_rows) && old_rows->awaited);
+    const struct catalog_object *old_rows = object_by_id(o, unfinished);
+    assert_true(old_rows && object_is_gone(old_rows) && old_rows->awaited);
     pthread_mutex_unlock(&o->lock);
     assert_int_equal(catalog_outcome(w->catalog, unfinished, &w->err), 1);
     eng_batch_free(writing);

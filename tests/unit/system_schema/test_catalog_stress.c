@@ -99,8 +99,8 @@ static void world_fini(struct world *w) {
 }
 
 static bool is_settled(const struct catalog *c) {
-    for (uint32_t i = 0; i < c->objects.n_entries; i++)
-        if (c->objects.entries[i]->status != SCHEMA_ACTIVE) return false;
+    for (uint32_t i = 0; i < c->objects.n_all; i++)
+        if (c->objects.all[i]->status != SCHEMA_ACTIVE) return false;
     return true;
 }
 
@@ -352,7 +352,7 @@ static void check_settled(struct world *w, struct client *clients) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_spaces; i++)
         if (!s->spaces[i]->keyspace->is_system) n += 1 + s->spaces[i]->tables.n;
-    assert_int_equal(w->catalog->objects.n_entries, n);
+    assert_int_equal(w->catalog->objects.n_all, n);
     for (int i = 0; i < CLIENTS; i++)
         for (int j = 0; j < TABLES_EACH; j++) {
             char name[32];

@@ -22,7 +22,7 @@ static void encode(const void *definition, struct buf *out) {
     form_put_text(out, n->text);
 }
 
-static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+static void *decode(struct slice form, const struct form_context *at, struct arena *a, struct err *e) {
     struct note *n = ARENA_NEW(a, struct note);
     struct rd rd = rd_of(form);
     if (!n) {
@@ -147,9 +147,9 @@ static int drop_table(struct world *w) {
     return apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "t"});
 }
 
-static const struct entry *find(struct world *w, const char *name) {
-    const struct entry *ks = entry_find(&w->catalog->objects, &keyspace_kind, 0, "ks");
-    return ks ? entry_find(&w->catalog->objects, &note_kind, ks->id, name) : NULL;
+static const struct catalog_object *find(struct world *w, const char *name) {
+    const struct catalog_object *ks = object_find(&w->catalog->objects, &keyspace_kind, 0, "ks");
+    return ks ? object_find(&w->catalog->objects, &note_kind, ks->id, name) : NULL;
 }
 
 static void release(struct world *w) {
@@ -170,8 +170,8 @@ static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **sta
     world_restart(&w, "none");
     struct arena a;
     arena_init(&a, 1024, 0);
-    const struct entry *x = find(&w, "n");
-    const struct object_place at = entry_place(&w.catalog->objects, x);
+    const struct catalog_object *x = find(&w, "n");
+    const struct form_context at = object_context(&w.catalog->objects, x);
     const struct note *n = x->kind->decode(x->form, &at, &a, &w.err);
     assert_string_equal(n->text, "hello");
     arena_fini(&a);

@@ -88,7 +88,7 @@ static void check_restore(struct world *w, int64_t at_us, int rows, uint32_t col
                                               .has_restore_us = at_us != 0,
                                               .restore_us = at_us}));
     pthread_mutex_lock(&o->lock);
-    for (const struct entry *x = o->busy; x; x = x ? x->busy_next : o->busy)
+    for (const struct catalog_object *x = o->busy; x; x = x ? x->busy_next : o->busy)
         if (x->status == SCHEMA_RESTORING) {
             pthread_cond_wait(&o->moved, &o->lock);
             x = NULL;

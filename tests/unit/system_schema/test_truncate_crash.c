@@ -171,8 +171,8 @@ static void child(const char *dir, bool recovery, int64_t nth, int to) {
 static bool is_settled(struct world *w) {
     pthread_mutex_lock(&w->catalog->objects.lock);
     bool settled = true;
-    for (const struct entry *x = w->catalog->objects.busy; x; x = x->busy_next)
-        settled = settled && !entry_is_gone(x) && x->status != SCHEMA_RESTORING;
+    for (const struct catalog_object *x = w->catalog->objects.busy; x; x = x->busy_next)
+        settled = settled && !object_is_gone(x) && x->status != SCHEMA_RESTORING;
     pthread_mutex_unlock(&w->catalog->objects.lock);
     return settled;
 }

@@ -1,4 +1,4 @@
-/* Entries in memory, their ids, and how they are read at the start. */
+/* Objects in memory, their ids, and how they are read at the start. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -29,8 +29,8 @@ void objects_init(struct objects *o) {
 
 void objects_fini(struct objects *o) {
     if (o->published.current) schema_unref(&o->published.current->schema);
-    for (uint32_t i = 0; i < o->n_entries; i++) entry_free(o->entries[i]);
-    free(o->entries);
+    for (uint32_t i = 0; i < o->n_all; i++) object_free(o->all[i]);
+    free(o->all);
     free(o->by_id);
     free(o->by_name);
     for (uint32_t i = 0; i < o->n_system; i++) space_unref(o->system[i]);
@@ -45,12 +45,7 @@ void objects_moved(struct objects *o) {
     ticker_wake(&o->worker);
 }
 
-void form_free(struct slice *form) {
-    free((void *)form->p);
-    *form = slice_of(NULL, 0);
-}
-
-/* ---- the indexes of entries ---- */
+/* ---- the indexes of objects ---- */
 
 static uint32_t id_bucket(const struct objects *o, uint32_t id) {
     return id * 2654435761u & (o->n_buckets - 1);
@@ -60,22 +55,22 @@ static uint32_t name_bucket(const struct objects *o, uint32_t keyspace_id, const
     return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (o->n_buckets - 1);
 }
 
-static void index_put(struct objects *o, struct entry *x) {
-    struct entry **id = &o->by_id[id_bucket(o, x->id)];
-    struct entry **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
+static void index_put(struct objects *o, struct catalog_object *x) {
+    struct catalog_object **id = &o->by_id[id_bucket(o, x->id)];
+    struct catalog_object **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
     x->id_next = *id;
     *id = x;
     x->name_next = *name;
     *name = x;
 }
 
-/* Makes room for one more entry. */
+/* Makes room for one more object. */
 static int make_room(struct objects *o, struct err *e) {
-    if (o->n_entries < o->n_buckets) return 0;
+    if (o->n_all < o->n_buckets) return 0;
     uint32_t n = o->n_buckets ? o->n_buckets * 2 : 64;
-    struct entry **entries = realloc(o->entries, n * sizeof *entries);
-    if (entries) o->entries = entries;
-    struct entry **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
+    struct catalog_object **entries = realloc(o->all, n * sizeof *entries);
+    if (entries) o->all = entries;
+    struct catalog_object **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
     if (!entries || !by_id || !by_name) {
         free(by_id);
         free(by_name);
@@ -86,18 +81,17 @@ static int make_room(struct objects *o, struct err *e) {
     o->by_id = by_id;
     o->by_name = by_name;
     o->n_buckets = n;
-    for (uint32_t i = 0; i < o->n_entries; i++) index_put(o, o->entries[i]);
+    for (uint32_t i = 0; i < o->n_all; i++) index_put(o, o->all[i]);
     return 0;
 }
 
-/* ---- entries ---- */
+/* ---- objects ---- */
 
-/* Sets the status, counts it and touches the entry. Keeps the busy list, which holds the entries
+/* Sets the status, counts it and touches the object. Keeps the busy list, which holds the objects
  * that are not ACTIVE. */
-static void status_is(struct objects *o, struct entry *x, enum schema_status to) {
-    bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
+static void status_is(struct objects *o, struct catalog_object *x, enum schema_status to) {
+    bool was_busy = x->busy_prev || o->busy == x, busy = to != SCHEMA_ACTIVE;
     x->status = to;
-    x->busy = busy;
     o->counts[to]++;
     if (busy && !was_busy) {
         x->busy_next = o->busy;
@@ -107,143 +101,148 @@ static void status_is(struct objects *o, struct entry *x, enum schema_status to)
     } else if (!busy && was_busy) {
         *(x->busy_prev ? &x->busy_prev->busy_next : &o->busy) = x->busy_next;
         if (x->busy_next) x->busy_next->busy_prev = x->busy_prev;
+        x->busy_prev = NULL;
     }
-    entry_touch(o, x);
+    object_touch(o, x);
 }
 
-void entry_restore_status(struct objects *o, struct entry *x, enum schema_status to) {
+void object_restore_status(struct objects *o, struct catalog_object *x, enum schema_status to) {
     assert(pthread_mutex_trylock(&o->lock) != 0); /* C1 */
     o->counts[x->status]--;
     status_is(o, x, to);
 }
 
-struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+struct catalog_object *object_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
                         const char *name, struct err *e) {
     if (make_room(o, e)) return NULL;
-    struct entry *x = calloc(1, sizeof *x);
+    struct catalog_object *x = calloc(1, sizeof *x);
+    struct change_under_way *change = calloc(1, sizeof *change);
     char *copy = strdup(name);
-    if (!x || !copy) {
+    if (!x || !change || !copy) {
         free(x);
+        free(change);
         free(copy);
         return err_null(err_nomem(e));
     }
-    *x = (struct entry){.kind = kind,
+    change->due_us = INT64_MAX;
+    *x = (struct catalog_object){.kind = kind,
                         .objects = o,
                         .id = id,
                         .storage = id,
                         .keyspace_id = keyspace_id,
                         .name = copy,
-                        .due_us = INT64_MAX};
+                        .change = change};
     x->since_us = clock_mono_us(o->clock);
-    x->index = o->n_entries;
-    o->entries[o->n_entries++] = x;
+    x->index = o->n_all;
+    o->all[o->n_all++] = x;
     index_put(o, x);
-    struct entry *ks = keyspace_id ? entry_by_id(o, keyspace_id) : NULL;
+    struct catalog_object *ks = keyspace_id ? object_by_id(o, keyspace_id) : NULL;
     if (ks) ks->n_objects++;
     status_is(o, x, SCHEMA_CREATING);
     return x;
 }
 
-void entry_free(struct entry *x) {
+void object_free(struct catalog_object *x) {
     if (x->shown) schema_table_unref(x->shown);
+    object_free_change(x);
     free((void *)x->form.p);
-    free((void *)x->next.p);
-    free(x->failure);
     free(x->name);
     free(x);
 }
 
-void entry_remove(struct objects *o, struct entry *x) {
+void object_remove(struct objects *o, struct catalog_object *x) {
     assert(!x->shown);
-    struct entry *ks = x->keyspace_id ? entry_by_id(o, x->keyspace_id) : NULL;
+    struct catalog_object *ks = x->keyspace_id ? object_by_id(o, x->keyspace_id) : NULL;
     if (ks) ks->n_objects--;
-    struct entry **id = &o->by_id[id_bucket(o, x->id)];
-    struct entry **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
+    struct catalog_object **id = &o->by_id[id_bucket(o, x->id)];
+    struct catalog_object **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
     while (*id != x) id = &(*id)->id_next;
     *id = x->id_next;
     while (*name != x) name = &(*name)->name_next;
     *name = x->name_next;
-    entry_restore_status(o, x, SCHEMA_ACTIVE); /* takes it off the busy list */
+    object_restore_status(o, x, SCHEMA_ACTIVE); /* takes it off the busy list */
     o->counts[SCHEMA_ACTIVE]--;
-    struct entry **touched = &o->touched;
+    struct catalog_object **touched = &o->touched;
     while (*touched && *touched != x) touched = &(*touched)->next_touched;
     if (*touched) *touched = x->next_touched;
-    o->entries[x->index] = o->entries[--o->n_entries];
-    o->entries[x->index]->index = x->index;
-    entry_free(x);
+    o->all[x->index] = o->all[--o->n_all];
+    o->all[x->index]->index = x->index;
+    object_free(x);
 }
 
-struct entry *entry_by_id(struct objects *o, uint32_t id) {
-    struct entry *x = o->n_buckets ? o->by_id[id_bucket(o, id)] : NULL;
+struct catalog_object *object_by_id(struct objects *o, uint32_t id) {
+    struct catalog_object *x = o->n_buckets ? o->by_id[id_bucket(o, id)] : NULL;
     while (x && x->id != id) x = x->id_next;
     return x;
 }
 
-static struct entry *find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
-                          bool deleting) {
-    struct entry *x = o->n_buckets ? o->by_name[name_bucket(o, keyspace_id, name)] : NULL;
+static struct catalog_object *find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+                                   const char *name, bool deleting) {
+    struct catalog_object *x = o->n_buckets ? o->by_name[name_bucket(o, keyspace_id, name)] : NULL;
     for (; x; x = x->name_next) {
-        if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0)
+        if (x->kind != kind || x->keyspace_id != keyspace_id || object_is_gone(x) || strcmp(x->name, name) != 0)
             continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
     }
     return NULL;
 }
 
-struct entry *entry_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+struct catalog_object *object_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+                                   const char *name) {
     return find(o, kind, keyspace_id, name, false);
 }
 
-struct entry *entry_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+struct catalog_object *object_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
                                   const char *name) {
     return find(o, kind, keyspace_id, name, true);
 }
 
-void entry_set_status(struct objects *o, struct entry *x, enum schema_status to) {
+void object_set_status(struct objects *o, struct catalog_object *x, enum schema_status to) {
     static const bool legal[SCHEMA_STATUSES][SCHEMA_STATUSES] = {
 #define STATUS_MOVE(from, to) [SCHEMA_##from][SCHEMA_##to] = true,
 #include "system_schema/objects/status_move.def"
 #undef STATUS_MOVE
     };
     assert(legal[x->status][to]);
-    entry_restore_status(o, x, to);
+    object_restore_status(o, x, to);
     x->since_us = clock_mono_us(o->clock);
 }
 
-void *entry_decode(const struct entry *x, struct arena *a, struct err *e) {
-    const struct object_place at = entry_place(x->objects, x);
+void *object_decode(const struct catalog_object *x, struct arena *a, struct err *e) {
+    const struct form_context at = object_context(x->objects, x);
     return x->kind->decode(x->form, &at, a, e);
 }
 
 /* Decodes a user type. The limit on depth ends the recursion of a type that needs itself, which
  * no statement can create. */
-static const struct cql_type *decode_type(struct objects *o, const struct entry *x, struct arena *a, struct err *e) {
+static const struct cql_type *decode_type(struct objects *o, const struct catalog_object *x, struct arena *a,
+                                          struct err *e) {
     if (o->type_depth == CQL_TYPE_DEPTH_MAX)
         return err_null(err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name));
     o->type_depth++;
-    const struct schema_type *t = entry_decode(x, a, e);
+    const struct schema_type *t = object_decode(x, a, e);
     o->type_depth--;
     return t ? t->type : NULL;
 }
 
 static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name,
                                         struct err *e) {
-    const struct entry *ks = arg, *x = entry_find(ks->objects, &type_kind, ks->id, name);
+    const struct catalog_object *ks = arg, *x = object_find(ks->objects, &type_kind, ks->id, name);
     (void)keyspace;
     return x ? decode_type(ks->objects, x, a, e) : NULL;
 }
 
 static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name,
                                                 struct err *e) {
-    const struct entry *ks = arg, *x = entry_find(ks->objects, &type_kind, ks->id, name);
+    const struct catalog_object *ks = arg, *x = object_find(ks->objects, &type_kind, ks->id, name);
     return x ? decode_type(ks->objects, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
 }
 
-struct object_place entry_place(struct objects *o, const struct entry *x) {
-    struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
-    if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
-    bool deleting = x->status == SCHEMA_DELETING || entry_is_gone(x);
-    return (struct object_place){.keyspace = ks->name,
+struct form_context object_context(struct objects *o, const struct catalog_object *x) {
+    struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(o, x->keyspace_id) : NULL;
+    if (!ks) return (struct form_context){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
+    bool deleting = x->status == SCHEMA_DELETING || object_is_gone(x);
+    return (struct form_context){.keyspace = ks->name,
                                  .name = x->name,
                                  .find = deleting ? find_type_or_name : find_type,
                                  .arg = ks};
@@ -290,7 +289,7 @@ static int advance_counter(struct objects *o, uint32_t n, struct err *e) {
     return rc;
 }
 
-int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) {
+int objects_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) {
     int rc;
     do rc = advance_counter(o, n, e);
     while (rc == ENG_CHANGED);
@@ -300,13 +299,30 @@ int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e
     return 0;
 }
 
-int entry_next_id(struct objects *o, uint32_t *id, struct err *e) { return entry_next_ids(o, 1, id, e); }
+int objects_next_id(struct objects *o, uint32_t *id, struct err *e) { return objects_next_ids(o, 1, id, e); }
 
-bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
+bool object_is_changing(const struct catalog_object *x) { return schema_status_verb(x->status); }
 
-void entry_fail_with(struct entry *x, const char *words) {
-    free(x->failure);
-    x->failure = words ? strdup(words) : NULL;
+int object_begin_change(struct objects *o, struct catalog_object *x, enum schema_status to, struct err *e) {
+    assert(!x->change);
+    x->change = calloc(1, sizeof *x->change);
+    if (!x->change) return err_nomem(e);
+    x->change->due_us = INT64_MAX;
+    object_set_status(o, x, to);
+    return 0;
+}
+
+void object_free_change(struct catalog_object *x) {
+    if (!x->change) return;
+    free((void *)x->change->next.p);
+    free(x->change->failure);
+    free(x->change);
+    x->change = NULL;
+}
+
+void change_fail_with(struct change_under_way *c, const char *words) {
+    free(c->failure);
+    c->failure = words ? strdup(words) : NULL;
 }
 
 /* ---- the start ---- */
@@ -336,38 +352,40 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
         return 0;
     }
     char *name = strndup((const char *)r.name.p, r.name.n);
-    struct entry *x = name ? entry_add(l->o, l->kind, r.id, r.keyspace_id, name, e) : NULL;
+    struct catalog_object *x = name ? object_add(l->o, l->kind, r.id, r.keyspace_id, name, e) : NULL;
     free(name);
     if (!x) return err_nomem(e);
     x->storage = r.storage;
     x->old_keys = r.old_keys;
-    x->replicated = r.progress;
-    entry_restore_status(l->o, x, r.status);
-    return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
+    object_restore_status(l->o, x, r.status);
+    x->change->replicated = r.progress;
+    if (form_set(&x->form, r.form, e) || form_set(&x->change->next, r.next, e)) return -1;
+    if (!object_is_changing(x)) object_free_change(x);
+    return 0;
 }
 
 /* True if an older object has the same name. Both exist if one was set aside at a start and the
  * other was created then. */
-static bool is_doubled(const struct objects *o, const struct entry *x) {
-    if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
-    for (const struct entry *y = o->by_name[name_bucket(o, x->keyspace_id, x->name)]; y; y = y->name_next) {
+static bool is_doubled(const struct objects *o, const struct catalog_object *x) {
+    if (x->status == SCHEMA_DELETING || object_is_gone(x)) return false;
+    for (const struct catalog_object *y = o->by_name[name_bucket(o, x->keyspace_id, x->name)]; y; y = y->name_next) {
         bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
-        if (namesake && y->status != SCHEMA_DELETING && !entry_is_gone(y) && y->id < x->id) return true;
+        if (namesake && y->status != SCHEMA_DELETING && !object_is_gone(y) && y->id < x->id) return true;
     }
     return false;
 }
 
-/* Checks the properties that the catalogue relies on in every entry. */
-static int check_entry(struct objects *o, struct entry *x, struct err *why) {
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
+/* Checks the properties that the catalogue relies on in every object. */
+static int check_object(struct objects *o, struct catalog_object *x, struct err *why) {
+    const struct catalog_object *ks = x->kind->in_keyspace ? object_by_id(o, x->keyspace_id) : NULL;
     if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind))
         return err_set(why, ERR_SERVER, "its keyspace cannot be read");
-    const struct object_place at = entry_place(o, x);
+    const struct form_context at = object_context(o, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
     if (!x->old_keys) return 0;
     struct arena a;
     arena_init(&a, 16 * 1024, 0);
-    const void *definition = entry_decode(x, &a, why);
+    const void *definition = object_decode(x, &a, why);
     bool readable = definition && !x->kind->has_old_keys(definition);
     arena_fini(&a);
     if (readable) return 0;
@@ -375,35 +393,37 @@ static int check_entry(struct objects *o, struct entry *x, struct err *why) {
                    "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
 }
 
-/* Sets aside the entries of a kind that cannot be read, and then those with the name of an older
+/* Sets aside the objects of a kind that cannot be read, and then those with the name of an older
  * one. When one is set aside, others that need it may fail, too: all are checked again. */
-static int check_entries(struct objects *o, const struct object_kind *kind, struct err *e) {
+static int check_objects(struct objects *o, const struct object_kind *kind, struct err *e) {
     for (bool again = true; again;) {
         again = false;
-        for (uint32_t i = 0; i < o->n_entries;) {
-            struct entry *x = o->entries[i];
+        for (uint32_t i = 0; i < o->n_all;) {
+            struct catalog_object *x = o->all[i];
             struct err why = {0};
-            if (x->kind == kind && check_entry(o, x, &why)) {
+            if (x->kind == kind && check_object(o, x, &why)) {
                 if (why.no_memory) return err_nomem(e);
                 set_aside(o, kind, x->id, slice_str(x->name), why.text);
-                entry_remove(o, x);
+                object_remove(o, x);
                 again = true;
                 continue;
             }
             i++;
-            const struct object_place at = entry_place(o, x);
-            if (x->kind != kind || x->next.n == 0 || form_check(kind, &at, x->next, &why) == 0) continue;
+            const struct form_context at = object_context(o, x);
+            struct slice next = x->change ? x->change->next : slice_of(NULL, 0);
+            if (x->kind != kind || next.n == 0 || form_check(kind, &at, next, &why) == 0) continue;
             if (why.no_memory) return err_nomem(e);
             log_error("catalog: the change of %s %s.%s that was under way is given up: %s", kind->word, at.keyspace,
                       at.name, why.text);
-            form_free(&x->next);
+            free((void *)next.p);
+            x->change->next = slice_of(NULL, 0);
         }
     }
-    for (uint32_t i = 0; i < o->n_entries;) {
-        struct entry *x = o->entries[i];
+    for (uint32_t i = 0; i < o->n_all;) {
+        struct catalog_object *x = o->all[i];
         if (x->kind == kind && is_doubled(o, x)) {
             set_aside(o, kind, x->id, slice_str(x->name), "another object has its name");
-            entry_remove(o, x);
+            object_remove(o, x);
         } else {
             i++;
         }
@@ -430,14 +450,14 @@ int objects_stored_version(const struct objects *o, uint64_t *version, struct er
     return eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, version, e);
 }
 
-bool entries_are_current(struct objects *o, struct err *e) {
+bool objects_are_current(struct objects *o, struct err *e) {
     uint64_t version;
     return objects_stored_version(o, &version, e) == 0 && version == o->version;
 }
 
 /* Reads the version first. If another server changes a record meanwhile, the next write of this one
  * fails, and the records are read again. */
-int entries_load(struct objects *o, struct err *e) {
+int objects_load(struct objects *o, struct err *e) {
     o->next_id = FIRST_STORAGE_ID;
     if (objects_stored_version(o, &o->version, e)) return -1;
     struct load l = {.o = o, .last_id = FIRST_STORAGE_ID - 1};
@@ -446,7 +466,7 @@ int entries_load(struct objects *o, struct err *e) {
         const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', o->kinds[i]->tag, '/', 0};
         l.kind = o->kinds[i];
         if (eng_meta_scan(o->eng, slice_str(prefix), load_record, &l, e)) return -1;
-        if (check_entries(o, l.kind, e)) return -1;
+        if (check_objects(o, l.kind, e)) return -1;
     }
     if (o->next_id <= l.last_id) o->next_id = l.last_id + 1;
     return 0;
