@@ -460,7 +460,7 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
     kept_key_init(&s->key);
     kept_key_init(&s->ck);
     s->points_left = PART_POINTS;
-    if (row_view_init_rows(&s->view, spec->plan->layout, s->base.most, r->arena, r->err)) return NULL;
+    if (row_view_init(&s->view, spec->plan->layout, s->base.most, r->arena, r->err)) return NULL;
     row_sizer_init(&s->meter.sizer, &s->view, r->cost);
     return &s->base;
 }

@@ -38,8 +38,8 @@ const struct row_view_layout *row_view_layout_of_cells(const struct schema_table
     return none ? row_view_layout_new(t, none, a) : NULL;
 }
 
-int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
-                       struct err *e) {
+int row_view_init(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
+                  struct err *e) {
     uint32_t n = layout->table->n_columns;
     *v = (struct row_view){.layout = layout, .arena = a, .stride = n + 1 /* an int key's bytes */};
     v->room = arena_alloc(a, (size_t)rows * v->stride * sizeof(*v->room));
@@ -54,15 +54,6 @@ int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout,
     return 0;
 }
 
-int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) {
-    return row_view_init_rows(v, layout, 1, a, e);
-}
-
-void row_view_first(struct row_view *v, bool laid_out) {
-    if (laid_out) v->first = v->values;
-    else v->values = v->laid.values = v->first;
-}
-
 static void clear(struct row_view *v, enum schema_column_kind kind) {
     const struct schema_table *t = v->layout->table;
     uint32_t statics = t->n_partition_key + t->n_clustering, regulars = statics + t->n_static;
@@ -73,14 +64,6 @@ static void clear(struct row_view *v, enum schema_column_kind kind) {
         values[i] = value_null();
         runs[i] = (struct row_view_run){0};
     }
-}
-
-static int assemble(struct row_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
-                    struct err *e) {
-    int rc = cell_assemble(c->type, cells, n, v->arena, &v->values[c->ordinal], e);
-    return rc > 0 ? err_set(e, ERR_SERVER, "The value of column %s is larger than what one request may take of memory",
-                            c->name)
-                  : rc;
 }
 
 /* Cells are sorted by column: those of one column follow one another. */
@@ -96,13 +79,18 @@ static int take_cells(struct row_view *v, const struct eng_row *row, struct err 
         if (UNLIKELY(place.ordinal == UINT16_MAX)) continue;
         v->runs[place.ordinal] = (struct row_view_run){.first = (uint32_t)(c - cells), .n = (uint32_t)(next - c)};
         if (LIKELY(!place.multicell)) v->values[place.ordinal] = value_of_slice(c->value);
-        else if (place.assembled && assemble(v, &l->table->columns[place.ordinal], c, (uint32_t)(next - c), e))
-            return -1;
+        if (LIKELY(!place.assembled)) continue;
+        const struct schema_column *column = &l->table->columns[place.ordinal];
+        int rc = cell_assemble(column->type, c, (uint32_t)(next - c), v->arena, &v->values[place.ordinal], e);
+        if (rc > 0)
+            err_set(e, ERR_SERVER, "The value of column %s is larger than what one request may take of memory",
+                    column->name);
+        if (rc) return -1;
     }
     return 0;
 }
 
-/* The same of nearly every row: one cell a column, of which nothing is to be looked at but its value. */
+/* For a row as nearly all are: one cell per column, of which only the value is used. */
 static void take_plain(struct row_view *v, const struct eng_row *row) {
     const struct row_view_place *places = v->layout->places;
     struct value *restrict values = v->values;
@@ -135,7 +123,7 @@ int row_view_keep_statics(struct row_view *v, struct err *e) {
     const struct eng_row *from = v->statics;
     struct arena *a = v->arena;
     if (!from) return 0;
-    arena_rewind(a, v->mark); /* collections are put together once more, of the copied cells */
+    arena_rewind(a, v->mark); /* collections are assembled again from the copied cells */
     clear(v, COLUMN_STATIC);
     v->row = v->statics = NULL;
     uint32_t n = from->n_cells + from->n_expired;

@@ -2,16 +2,16 @@
  *
  * Life: a statement's compile makes a layout, which names the columns that its runs read; each run
  * has a view of that layout, and calls row_view_partition per partition and row_view_row per row. A
- * run that keeps several rows at a time calls row_view_next before each but the first of them: the
- * row then has values of its own, beside those of the rows before it.
- * Non-frozen collections and UDTs are put together from their cells (cql/row/cell_form.h describes
+ * run that keeps several rows at a time calls row_view_next before each but the first of them, so that the
+ * values of the rows before it stay.
+ * Non-frozen collections and UDTs are assembled from their cells (cql/row/cell_form.h describes
  * the cells). One thread.
  *
  * A value points into the key, the static row or the row that the caller gave, or into the view's
  * arena; the view copies none of the three. Values of the key and of static columns are valid until
- * the next row_view_partition, those of a row until the next call of either (beside row_view_next),
- * and no longer than the memory that the caller gave. A caller that looks at static values after
- * their row's memory is gone calls row_view_keep_statics before.
+ * the next row_view_partition, those of a row until the next row_view_partition or row_view_row without
+ * row_view_next, and no longer than the memory that the caller gave. A caller that needs static values after
+ * their row's memory is freed calls row_view_keep_statics before.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ struct row_view {
     struct arena *arena;   /* what the current row needs is taken from it and given back at the next row */
     struct arena_mark mark, row_mark; /* where the arena is when a partition, and when a row of it, begins */
     struct value *values;  /* of the current row, by ordinal; null where it has none */
-    struct value *room;    /* for the values of n_rows rows, one behind the other, and their int keys */
+    struct value *room;    /* the values of all kept rows, one row after the other, and their int keys */
     struct value *end;     /* of room */
     uint32_t stride;       /* from row to row */
     struct value *first;   /* the values of the first row that is kept: one of those in room */
@@ -75,21 +75,21 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
                                                   struct arena *a) MUST_CHECK;
 /* The layout for a view that measures rows: collections by their cells. */
 const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) MUST_CHECK;
-/* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
-int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
-/* The same for a view that keeps so many rows. */
-int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
-                       struct err *e) MUST_CHECK;
+/* rows: the number that the view keeps at a time. Allocations from the arena between two rows end with the next
+ * row_view_row. */
+int row_view_init(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
+                  struct err *e) MUST_CHECK;
 /* A new partition: fills the partition key columns and, for all its rows, the static ones; statics may be NULL. */
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
 /* Copies the static row into the arena, and takes static values and cells from the copy: they no
  * longer depend on the row that row_view_partition was given. The values of the last row end. */
 int row_view_keep_statics(struct row_view *v, struct err *e) MUST_CHECK;
-/* Begins to keep rows: the values of those before are given up, and the next row is the first. laid_out: the
- * engine has laid out the next row already. */
-void row_view_first(struct row_view *v, bool laid_out);
-/* The next row goes beside those that are kept, fewer than n_rows; called before the engine lays it
- * out. */
+/* Drops the rows kept so far; the next row is the first. laid_out: the engine has laid out the next row already. */
+static inline void row_view_first(struct row_view *v, bool laid_out) {
+    if (laid_out) v->first = v->values;
+    else v->values = v->laid.values = v->first;
+}
+/* Keeps the current row, too, if the view has room for another one. Called before the engine lays out the next row. */
 static inline void row_view_next(struct row_view *v) {
     const struct schema_table *t = v->layout->table;
     const struct value *before = v->values;
@@ -100,8 +100,7 @@ static inline void row_view_next(struct row_view *v) {
     for (uint32_t n = t->n_static, i = t->n_columns - t->n_regular - n; n; n--, i++) to[i] = before[i];
     v->values = v->laid.values = to;
 }
-/* Fills in the clustering key of a row, where it is one int. false if it is empty, or is not what
- * the key was written as. */
+/* Sets the clustering key of a row, if it is one int. Returns false if it is empty, or was not written in this form. */
 MUST_CHECK static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
     const struct row_view_layout *l = v->layout;
     uint8_t *room = (uint8_t *)(v->values + v->stride - 1);
@@ -110,8 +109,8 @@ MUST_CHECK static inline bool row_view_int_key(struct row_view *v, const struct 
     v->ck_bytes = sizeof(int32_t);
     return true;
 }
-/* row_view_row for a row behind the first that is laid out under a key of one int, as most are in a
- * slice. False, and nothing is done: it is another kind of row. */
+/* row_view_row for a row after the first that is laid out under a key of one int, as most are in a slice. Returns false,
+ * and does nothing, for any other row. */
 MUST_CHECK static inline bool row_view_laid_out(struct row_view *v, const struct eng_row *row) {
     if (!row->laid_out || !row_view_int_key(v, row)) return false;
     v->regular_bytes = v->laid.bytes;

@@ -320,7 +320,7 @@ int cas_answer(struct cas *c, bool applied) {
     const struct row_view_layout *layout = shown ? row_view_layout_new(t, shown, a) : NULL;
     struct row_view v;
     if (!out || !layout) return err_nomem(c->r->err);
-    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err))
+    if (row_view_init(&v, layout, 1, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err))
         return -1;
     bool any_row = false;
     for (uint32_t i = 0; i < c->n_rows; i++) {

@@ -76,7 +76,7 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
     c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) &&
                            !schema_has_client_timestamps(t);
     struct row_view v;
-    if (row_view_init(&v, w->plan->by_cells, w->r->arena, w->r->err) ||
+    if (row_view_init(&v, w->plan->by_cells, 1, w->r->arena, w->r->err) ||
         row_view_partition(&v, part->key, statics, w->r->err))
         return -1;
     if (row_view_row(&v, row, w->r->err)) return -1;

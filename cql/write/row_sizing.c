@@ -336,7 +336,7 @@ static int size_partition(struct cql_run *r, const struct mutation *m, const str
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);
     for (int i = 0; i < 2; i++) arena_init_in(&f.laid[i], r->arena->share, CHUNK, 0);
-    int rc = row_view_init(&f.view, layout, &f.values, r->err);
+    int rc = row_view_init(&f.view, layout, 1, &f.values, r->err);
     if (rc == 0) row_sizer_init(&f.sizer, &f.view, r->cost);
     if (rc == 0) rc = walk_all(&f);
     for (int i = 0; i < 2; i++) arena_fini(&f.laid[i]);
