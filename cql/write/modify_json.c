@@ -24,25 +24,21 @@ static int check_object(struct cql_run *r, struct slice text, struct slice *obje
     return not_a_map(r, text, why);
 }
 
-/* A member's name: "Name" in quotes of its own keeps its capitals, else is lower-cased. The name of
- * a column has no NUL byte. */
-static const char *column_name(struct cql_run *r, struct slice json, bool *may_exist) {
+/* Decodes a member's name: "Name" in quotes within the string keeps its capitals, others are
+ * lower-cased. Returns a copy that ends with NUL, or p NULL on error. */
+static struct slice column_name(struct cql_run *r, struct slice json) {
     struct buf b;
+    struct slice name = {0};
     buf_init(&b, json.n + 1);
-    char *name = NULL;
-    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, (struct cql_reading){0}, &b, r->err) != 0) {
-        buf_fini(&b);
-        return NULL;
+    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, (struct cql_reading){0}, &b, r->err) == 0) {
+        struct slice s = buf_slice(&b);
+        bool quoted = s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+        name = arena_dup(r->arena, quoted ? slice_of(s.p + 1, s.n - 2) : s);
+        if (!name.p) err_nomem(r->err);
+        for (uint8_t *c = (uint8_t *)name.p; !quoted && c < name.p + name.n; c++)
+            if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
     }
-    struct slice s = buf_slice(&b);
-    bool quoted = s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
-    if (quoted) s = slice_of(s.p + 1, s.n - 2);
-    name = (char *)arena_dup(r->arena, s).p;
-    *may_exist = !memchr(s.p, 0, s.n);
     buf_fini(&b);
-    if (!name) return err_null(err_nomem(r->err));
-    for (char *c = name; !quoted && *c; c++)
-        if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
     return name;
 }
 
@@ -70,23 +66,25 @@ static int set_column(struct cql_run *r, const struct schema_column *col, struct
 /* object: a JSON object that check_object verified. */
 static int decode(struct cql_run *r, const struct modify_plan *p, struct slice object, struct value *values) {
     struct slice *members = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice); /* not decoded yet */
-    const char *unknown = NULL;                                                       /* the first one */
+    struct slice unknown = {0};                                                       /* the first one */
     if (!members) return err_nomem(r->err);
     struct rd rest = rd_of(object);
     struct slice key, json;
     while (cql_json_member(&rest, &key, &json)) {
-        bool may_exist;
-        const char *name = column_name(r, key, &may_exist);
-        if (!name) return -1;
-        const struct schema_column *col = may_exist ? schema_column_find(p->table, name) : NULL;
+        const struct slice name = column_name(r, key);
+        if (!name.p) return -1;
+        /* The name of a column has no NUL byte. */
+        const struct schema_column *col =
+            memchr(name.p, 0, name.n) ? NULL : schema_column_find(p->table, (const char *)name.p);
         if (col) members[col->ordinal] = json;
-        else if (!unknown) unknown = name;
+        else if (!unknown.p) unknown = name;
     }
     for (uint32_t i = 0; i < p->table->n_columns; i++) {
         const struct schema_column *col = &p->table->columns[i];
         if (members[col->ordinal].p && set_column(r, col, members[col->ordinal], values)) return -1;
     }
-    return unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", unknown) : 0;
+    if (!unknown.p) return 0;
+    return err_invalid(r->err, "JSON values map contains unrecognized column: %.*s", SLICE_FMT(unknown));
 }
 
 int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) {
