@@ -98,7 +98,7 @@ int arena_own(struct arena *a, void (*fn)(void *p), void *p) {
     return 0;
 }
 
-void arena_let_go(struct arena *a, struct arena_mark m) {
+void arena_release(struct arena *a, struct arena_mark m) {
     while (a->owned != m.owned) {
         struct arena_owned *o = a->owned;
         a->owned = o->next;
@@ -107,14 +107,14 @@ void arena_let_go(struct arena *a, struct arena_mark m) {
 }
 
 void arena_fini(struct arena *a) {
-    arena_let_go(a, (struct arena_mark){0});
+    arena_release(a, (struct arena_mark){0});
     drop_chunks(a, NULL);
     a->at = a->end = NULL;
     a->used = 0;
 }
 
 void arena_reset(struct arena *a) {
-    arena_let_go(a, (struct arena_mark){0});
+    arena_release(a, (struct arena_mark){0});
     struct arena_chunk *keep = a->chunks;
     while (keep && keep->next) keep = keep->next;
     drop_chunks(a, keep && keep->size > a->chunk_size ? NULL : keep);
@@ -125,7 +125,7 @@ void arena_reset(struct arena *a) {
 }
 
 void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
-    arena_let_go(a, m);
+    arena_release(a, m);
     /* The oldest chunk stays, also when the mark was set before it was made: a rewind after each
      * row must not free and allocate it each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {

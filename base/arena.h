@@ -83,7 +83,7 @@ static inline void arena_rewind(struct arena *a, struct arena_mark m) {
 int arena_own(struct arena *a, void (*fn)(void *p), void *p) MUST_CHECK;
 /* Calls the functions that arena_own registered after the mark, the newest first. The memory handed
  * out stays valid. */
-void arena_let_go(struct arena *a, struct arena_mark m);
+void arena_release(struct arena *a, struct arena_mark m);
 
 /* The memory is aligned for any type. Returns NULL if the limit is reached, or memory is exhausted. */
 void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-/* Makes room for one more item behind the n that the array has. array: the address of its pointer.
+/* Makes room for one more item after the first n. array: the address of its pointer.
  * size: of an item, in bytes. Returns -1 if memory is exhausted; nothing has changed. */
 static inline MUST_CHECK int array_room(void *array, size_t n, size_t *cap, size_t size) {
     size_t more = *cap ? 2 * *cap : 16;

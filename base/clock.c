@@ -81,9 +81,9 @@ void clock_control_listen(struct clock_control *c, clock_moved_cb cb, void *arg)
 
 static bool is_frozen(struct clock_control *c) { return atomic_load(&c->wall_frozen) != INT64_MIN; }
 
-/* Sets the times at which the clock stands still, or from which it goes on. A clock that goes on
- * loses the microseconds that this call takes. The offsets are stored before the frozen times are
- * cleared, so that a reader of a clock that goes on finds the new offset. */
+/* Sets the times at which the clock is frozen, or from which it continues. A clock that continues loses
+ * the microseconds that this call takes. The offsets are stored before the frozen times are
+ * cleared, so that a reader of a clock that continues finds the new offset. */
 static void place(struct clock_control *c, int64_t wall_us, int64_t mono_us, bool frozen) {
     atomic_store(&c->wall_ahead, wall_us - clock_wall_us(c->beneath));
     atomic_store(&c->mono_ahead, mono_us - clock_mono_us(c->beneath));

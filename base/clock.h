@@ -40,7 +40,7 @@ bool clock_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t 
  * but init and fini may be called on any thread. */
 enum clock_state {
     CLOCK_FREE,    /* the other clock's time */
-    CLOCK_RUNNING, /* as fast as the other clock, but ahead of it or behind it */
+    CLOCK_RUNNING, /* as fast as the other clock, but at another time */
     CLOCK_FROZEN,  /* stands still */
 };
 
@@ -64,7 +64,7 @@ enum clock_state clock_control_state(struct clock_control *c);
 /* How many microseconds the wall time is ahead of that of the clock beneath. */
 int64_t clock_control_ahead_us(struct clock_control *c);
 void clock_control_freeze(struct clock_control *c);
-/* Goes on from the time at which the clock is frozen. A clock that is not frozen stays as
+/* Continues from the time at which the clock is frozen. A clock that is not frozen stays as
  * it is. */
 void clock_control_run(struct clock_control *c);
 /* Sets the wall time to that of the clock beneath, which may be a step back. The monotonic time

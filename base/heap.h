@@ -6,7 +6,7 @@
  * constant time, heap_remove amortised logarithmic time. Not thread-safe.
  *
  *   H1  no node comes before its parent
- *   H2  a node is in at most one heap, and knows whether it is
+ *   H2  a node is in at most one heap, and records whether it is
  */
 #pragma once
 

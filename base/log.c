@@ -80,8 +80,8 @@ int log_set_levels(const char *levels, struct err *e) {
     return 0;
 }
 
-/* The folder of a source file, relative to the project's root. The path of this file tells where
- * the root is. */
+/* The folder of a source file, relative to the project's root. The root is found from the path
+ * of this file. */
 static struct slice room_of(const char *file) {
     static const char here[] = "base/log.c";
     size_t root = sizeof(__FILE__) - sizeof(here);

@@ -29,6 +29,6 @@ void log_line(enum log_level level, const char *file, const char *fmt, ...) PRIN
 #define log_warn(...) log_line(LOG_LEVEL_WARN, __FILE__, __VA_ARGS__)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __FILE__, __VA_ARGS__)
 /* Logs an error after which the process cannot continue, and ends the process. Acknowledged writes
- * are on disk, and the next start reports what is wrong with them. */
+ * are on disk, and the next start reports any damage to them. */
 #define log_fatal(...) (log_error(__VA_ARGS__), _exit(EXIT_FAILURE))
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __FILE__, __VA_ARGS__)

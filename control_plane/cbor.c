@@ -1,8 +1,8 @@
 /* Smithy RPC v2 CBOR (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). The
  * reader takes texts and containers of definite and of indefinite length; the writer makes definite
  * ones. A moment is seconds since 1970 after tag 1. libcbor writes items. Its reader allocates as
- * many items as a header announces, so this file reads for itself: an item is a head, and behind
- * it the bytes or the items that the head counts (RFC 8949, section 3). */
+ * many items as a header announces, so this file reads for itself: an item is a head, followed by
+ * the bytes or items that the head counts (RFC 8949, section 3). */
 #include <cbor.h>
 #include <math.h>
 

@@ -60,7 +60,7 @@ static bool names_operation(const char *text, const char *between, struct reques
 
 /* Operation X comes as POST /service/KeyspacesService/operation/X (CBOR), as POST / with the header
  * X-Amz-Target: KeyspacesService.X (JSON), or as POST / with a form that has Action=X. */
-static struct requested_operation what_is_asked(struct arena *a, const struct http_request *q) {
+static struct requested_operation find_operation(struct arena *a, const struct http_request *q) {
     static const char path[] = "/service/";
     const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"),
                *type = http_header(q, "Content-Type");
@@ -183,7 +183,7 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
 }
 
 /* Runs the call with schema and roles that are as new as the request: other servers on the store may have changed
- * them. When these cannot be read, a call that succeeds is answered all the same. */
+ * them. When these cannot be read, a successful call is still answered. */
 static int run_newest(const struct control_plane *p, const struct http_request *q,
                       const struct requested_operation *asked,
                       struct call *c) {
@@ -279,7 +279,7 @@ static void respond(struct control_plane *p, const struct http_request *q, const
     arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
     struct call c = {
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
-    struct requested_operation asked = what_is_asked(&arena, q);
+    struct requested_operation asked = find_operation(&arena, q);
     int rc;
     const struct ip_address client = http_client(q);
     c.operation = asked.operation;
@@ -349,6 +349,6 @@ void control_plane_pause(struct control_plane *p) {
     if (p) pthread_mutex_lock(&p->lock);
 }
 
-void control_plane_go_on(struct control_plane *p) {
+void control_plane_continue(struct control_plane *p) {
     if (p) pthread_mutex_unlock(&p->lock);
 }

@@ -23,6 +23,6 @@ void control_plane_stop(struct control_plane *c);
 /* Reads the certificate's files again; new connections to the TLS port use the result. Returns -1
  * if the files cannot be read or do not fit, and the current certificate stays. c may be NULL. */
 int control_plane_reload_certificate(struct control_plane *c, struct err *e) MUST_CHECK;
-/* Waits for the running request. Later requests wait until control_plane_go_on. c may be NULL. */
+/* Waits for the running request. Later requests wait until control_plane_continue. c may be NULL. */
 void control_plane_pause(struct control_plane *c);
-void control_plane_go_on(struct control_plane *c);
+void control_plane_continue(struct control_plane *c);

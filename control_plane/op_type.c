@@ -16,7 +16,7 @@ int op_create_type(struct call *c) {
     if (!space || call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace) ||
         call_check_active(c, "keyspace", keyspace, space->keyspace->status))
         return -1;
-    /* A type of any status: one that is being deleted may still be there beside a new one. */
+    /* A type of any status: a type that is being deleted may still exist next to a new one of the same name. */
     const struct schema_type *t = NULL;
     for (uint32_t i = 0; i < space->n_types && !t; i++)
         if (!strcmp(space->types[i]->type->name, name)) t = space->types[i];

@@ -25,7 +25,7 @@ static const struct option_row rows[CONFIG_OPTIONS] = {
 #undef GROUP
 };
 
-/* The title of the group that begins with an option; NULL means the option goes on with the group before
+/* The title of the group that begins with an option; NULL if the option belongs to the group before
  * it. */
 static const char *const groups[] = {
 #define GROUP(title) title,

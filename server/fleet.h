@@ -1,11 +1,11 @@
-/* What the servers on one store report to each other: their charges, and their demand on the limits
+/* The servers on one store report their charges, and their demand on the limits
  * that they share (metering/limits/division.h).
  *
  *   share/head/<id: 16 hex digits>               [u64 incarnation][u64 sequence][u64 sequence of the tables][demands]
  *   share/table/<id>/<object: 8 hex digits>      a table's records (metering/ledger/totals.h)
  *
- * Each server writes records under its ledger's id and reads those of the other servers, on a thread
- * of its own. It writes changed tables at most every FLEET_TABLES_US; they and the head are one
+ * Each server writes records under its ledger's id and reads those of the other servers, on its own
+ * thread. It writes changed tables at most every FLEET_TABLES_US; they and the head are one
  * write. It reads the tables of another server when that server's head has a new sequence of tables.
  * The records of a server stay in the store when the server does not return, because its charges
  * still count.
@@ -56,7 +56,7 @@ void fleet_share_limits(struct fleet *f, const struct fleet_limits *limits);
 int fleet_start(struct fleet *f, bool (*exists)(void *arg, uint32_t object), void *arg, struct err *e) MUST_CHECK;
 /* Ends the thread. f may be NULL. */
 void fleet_stop(struct fleet *f);
-/* Stops, writes what has changed, and frees f, which may be NULL. Nothing may be posted any more. */
+/* Stops, writes all changes, and frees f, which may be NULL. Nothing may be posted any more. */
 void fleet_close(struct fleet *f);
 
 /* One round: writes the own records (tables: even if they are not due) and reads those of the others.

@@ -1,8 +1,8 @@
 /* How the machine's memory is divided, and what happens when none is left.
  *
- * RocksDB is C++: when an allocation of its own fails, it throws an exception, which the C API
+ * RocksDB is C++: when one of its allocations fails, it throws an exception, which the C API
  * cannot catch. So memory_plan bounds the memory of RocksDB by settings that fit the process's
- * limits. If memory runs out all the same, a reserve is freed, once. The next time, the process
+ * limits. If memory still runs out, a reserve is freed, once. The next time, the process
  * ends with a log line and an exit code. Acknowledged writes are on disk then, as after kill -9.
  */
 #pragma once

@@ -10,15 +10,15 @@ static int pause_all(struct states *s, struct err *e) {
     control_plane_pause(s->control_plane);
     page_pause(s->page);
     if (np_front_pause(*s->front, e) == 0) return 0;
-    page_go_on(s->page);
-    control_plane_go_on(s->control_plane);
+    page_continue(s->page);
+    control_plane_continue(s->control_plane);
     return -1;
 }
 
-static void go_on(struct states *s) {
+static void continue_all(struct states *s) {
     np_front_resume(*s->front);
-    page_go_on(s->page);
-    control_plane_go_on(s->control_plane);
+    page_continue(s->page);
+    control_plane_continue(s->control_plane);
 }
 
 /* Ends the process when rc is not 0: the disk has the other state already, which memory must
@@ -44,7 +44,7 @@ static int put_back_all(struct states *s, const char *name, struct err *e) {
     int rc = eng_state_put_back(s->eng, name, e);
     must(catalog_resume(s->catalog, rc == 0, &why), "catalogue", &why);
     if (s->access) must(access_resume(s->access, rc == 0, &why), "roles", &why);
-    go_on(s);
+    continue_all(s);
     eng_state_settle(s->eng); /* no other state is put back before this statement is answered */
     return rc;
 }
@@ -55,7 +55,7 @@ static int put_back_keyspace(struct states *s, const char *name, const char *key
     catalog_suspend(s->catalog);
     int rc = catalog_saved_put_back(s->catalog, name, e);
     must(catalog_resume(s->catalog, rc == 0, &why), "catalogue", &why);
-    go_on(s);
+    continue_all(s);
     catalog_saved_prepare(s->catalog, name, keyspace);
     return rc;
 }
@@ -67,7 +67,7 @@ static int save(void *arg, const char *name, const char *keyspace, struct err *e
     int rc = pause_all(s, e);
     if (!rc) {
         rc = eng_state_save(s->eng, name, keyspace, e);
-        go_on(s);
+        continue_all(s);
     }
     if (!rc && *keyspace) catalog_saved_prepare(s->catalog, name, keyspace);
     pthread_mutex_unlock(&s->turn);

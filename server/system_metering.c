@@ -27,7 +27,7 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
                                                       .virt = {.owner = m, .yield = yield_##name_}};
 #include "server/system_metering.def"
 #undef METERING_TABLE
-    /* These two count what is stored, which may take long. */
+    /* These two count stored rows, which may take long. */
     tables[METERING_storage].virt.blocks = tables[METERING_metrics].virt.blocks = true;
 }
 

@@ -172,7 +172,7 @@ SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
     struct point at = {0};
     struct arena *a = s->spec.r->arena;
     s->state = AT_NEXT_PIECE;
-    if (s->had_point) arena_let_go(a, s->point_mark); /* a large row of the point before */
+    if (s->had_point) arena_release(a, s->point_mark); /* a large row of the point before */
     s->point_mark = arena_mark(a);
     s->had_point = true;
     int rc = s->spec.plan->statics.read ? get_pair(s, &at) : get_row(s, &at);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SECONDS_MOST = 10 /* that one sample may stand for */ };
+enum { SECONDS_MOST = 10 /* that one sample may cover */ };
 
 static const struct series_info infos[] = {
 #define SERIES(id, name_, gauge_, what_) {.name = name_, .what = what_, .gauge = gauge_},

@@ -57,7 +57,7 @@ struct history_table {
     struct latencies last_latencies;
     uint32_t last_ranges[SHARD_RANGES][RANGE_FIGURES];
     float values[SERIES_N]; /* of the second that is being added */
-    uint32_t seconds;       /* that values stands for; 0 means nothing to add */
+    uint32_t seconds;       /* that values covers; 0 means nothing to add */
     uint8_t *image;         /* history_file.c */
     struct rings series, ranges;
     struct parts parts;
@@ -68,7 +68,7 @@ struct page_history {
     struct ticker ticker; /* takes a sample each second */
     pthread_mutex_t lock; /* of all below */
     uint32_t second; /* that was sampled last */
-    uint32_t since;  /* seconds that this sample stands for */
+    uint32_t since;  /* seconds that this sample covers */
     uint32_t saved;  /* the minute of the last save */
     int fd;          /* of the file; -1 if none */
     bool failing;    /* a write has failed, and the log says so */
@@ -99,6 +99,6 @@ size_t history_image_bytes(void);
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) MUST_CHECK;
 void history_table_close(struct history_table *t);
 void history_file_open(struct page_history *h);
-/* Writes what has changed. */
+/* Writes all changes. */
 void history_file_save(struct page_history *h);
 void history_file_forget(struct page_history *h, const struct history_table *t);

@@ -20,7 +20,7 @@
 enum { HEAD = 4096, HISTORY_FORM = 1, SERIES_WIDTH = 2, RANGES_WIDTH = 1 };
 static const char magic[8] = "TALLYPG";
 
-/* A part of an entry with a checksum of its own. */
+/* A part of an entry, with its own checksum. */
 struct name {
     uint32_t crc, object;
     char keyspace[STATS_NAME], table[STATS_NAME];

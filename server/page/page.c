@@ -398,6 +398,6 @@ void page_pause(struct live_page *p) {
     for (int i = 0; p && i < QUEUES; i++) pthread_mutex_lock(&p->queues[i].running);
 }
 
-void page_go_on(struct live_page *p) {
+void page_continue(struct live_page *p) {
     for (int i = 0; p && i < QUEUES; i++) pthread_mutex_unlock(&p->queues[i].running);
 }

@@ -1,9 +1,9 @@
-/* The live page of the admin port: its files, which are compiled in (assets/), the JSON behind its
+/* The live page of the admin port: its files, which are compiled in (assets/), the JSON for its
  * pictures (view.h), its login (session.h) and its statements (statement.h).
  *
  * Life of a request: page_answer finds its row in the table of addresses. Quick requests are
  * answered on the port's thread. Three threads take the others: statements; reads of system tables and logins; counts
- * of storage. So /health and /ready are answered beside a slow SELECT, and a login beside a count. Each thread has a
+ * of storage. So a slow SELECT delays neither /health nor /ready, and a count delays no login. Each thread has a
  * queue of PAGE_QUEUE requests, and a further request is answered 503.
  *
  * Security: the listener has refused requests of foreign web pages (server/http/origin.h). A POST
@@ -38,6 +38,6 @@ void page_stop(struct live_page *p);
 void page_free(struct live_page *p);
 /* false: the address is none of the page's. On the listener's thread. */
 bool page_answer(struct live_page *p, const struct http_request *q, struct http_answer *out);
-/* Waits for the running statements. Later ones wait until page_go_on. p may be NULL. */
+/* Waits for the running statements. Later ones wait until page_continue. p may be NULL. */
 void page_pause(struct live_page *p);
-void page_go_on(struct live_page *p);
+void page_continue(struct live_page *p);

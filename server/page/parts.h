@@ -49,7 +49,7 @@ struct parts {
 
 enum { PARTS_SLOT_BYTES = sizeof(struct ring_head) + PARTS_KEPT * sizeof(struct part_row) };
 
-/* What a partition may take in a second. entities 0: there is no such limit, because the guidance is off. */
+/* The limits of a partition, per second. entities 0: there is no such limit, because the guidance is off. */
 struct part_limits {
     float read_units, write_units, entities;
 };
@@ -57,7 +57,7 @@ struct part_limits {
 float part_share(const float figures[RANGE_FIGURES], const struct part_limits *limits);
 /* Adds a partition's figures of a second. */
 void parts_add(struct parts *p, uint32_t second, int64_t token, struct slice key, const float figures[RANGE_FIGURES]);
-/* parts_add of what has been used since the last call for the partition; sums: all that the ledger has
+/* parts_add with the use since the last call for the partition; sums: all that the ledger has
  * counted of it, last_second: in the last second, which is taken when there was no call before. */
 void parts_count(struct parts *p, uint32_t second, int64_t token, struct slice key, const uint64_t sums[RANGE_FIGURES],
                  const float last_second[RANGE_FIGURES]);

@@ -10,7 +10,7 @@
 
 /* ---- codes ---- */
 
-/* Code 1 is 2^-low; so many codes are an octave. */
+/* Code 1 is 2^-low; the number of codes in an octave. */
 static const struct {
     double low, steps;
     uint32_t most;
@@ -46,7 +46,7 @@ uint32_t ring_first(unsigned i) {
 
 size_t rings_slot_bytes(uint32_t n, uint32_t width) { return sizeof(struct ring_head) + 2 * (size_t)n * width; }
 
-/* The head without its checksum and its mark, and what follows it. */
+/* The head without its checksum and its mark, and the bytes after it. */
 static uint32_t checksum(const uint8_t *slot, size_t bytes) {
     const struct ring_head *h = (const void *)slot;
     uint32_t crc = crc32c(0, slice_of(&h->slot, 2 * sizeof(h->slot)));

@@ -1,5 +1,5 @@
 /* Rings of increasing coarseness: the history of some figures in fixed memory. Each ring keeps the
- * mean and the maximum of each figure by slots of so many seconds.
+ * mean and the maximum of each figure by slots of a fixed number of seconds.
  *
  * Life of a second: rings_add adds its figures to the open slot of each ring. When a later slot
  * opens, the one before is written to its position in the ring as codes, logarithms of one or two

@@ -37,7 +37,7 @@ void sessions_free(struct sessions *s) {
     free(s);
 }
 
-/* The role's password hash, which tells whether the password has changed. false: it may not log
+/* The role's password hash, which shows whether the password has changed. false: it may not log
  * in. */
 static bool hash_of(struct sessions *s, const char *role, char hash[PASSWORD_HASH_MAX]) {
     const struct role_set *roles = access_roles(s->access);

@@ -85,7 +85,7 @@ static size_t bytes_of_rows(const struct row_sink *s) { return ((const struct js
 
 /* ---- one statement ---- */
 
-/* The first word decides what is allowed, before anything runs. */
+/* The first word decides whether the statement is allowed, before anything runs. */
 static int check_kind(const struct page_statement *s, struct err *e) {
     static const char *const writes[] = {"INSERT", "UPDATE", "DELETE", "BEGIN"};
     struct slice text = s->text;

@@ -2,7 +2,7 @@
  * a write, which is planned and never applied; and the page's own reads of system tables. All run
  * with the permissions of the role that signed in.
  *
- * They are charged to no table and asked of no limit, so that the page does not change what it
+ * They are charged to no table and count against no limit, so that the page does not change what it
  * shows. A statement has at most STATEMENT_SECONDS, STATEMENT_ROWS rows a page and
  * STATEMENT_ANSWER bytes. */
 #pragma once

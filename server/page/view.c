@@ -29,7 +29,7 @@ static uint32_t now_second(const struct view_options *v) {
     return now;
 }
 
-/* The table and the schema that it is in, which the caller gives back. Returns NULL if there is
+/* The table and the schema that it is in, which the caller releases. Returns NULL if there is
  * none. */
 static const struct schema_table *find_table(const struct view_options *v, const struct view_table *q,
                                              const struct schema **schema) {
@@ -305,7 +305,7 @@ static const struct {
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-design.html"},
 };
 
-/* The groups of limits that the series tell apart, and the limits of each. */
+/* The groups of limits that have separate series, and the limits of each. */
 enum refuser { REFUSED_BY_TABLE, REFUSED_BY_PARTITION, REFUSED_BY_CONNECTION, REFUSED_BY_GUIDANCE, REFUSERS };
 static const struct {
     const char *kind;

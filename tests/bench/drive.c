@@ -86,7 +86,7 @@ static int prepare(struct drive *l, enum statement s, struct err *e) {
 static int make_schema(struct drive *l, struct err *e) {
     struct client_answer ignored;
     for (const char *const *text = workload_schema; *text; text++)
-        if (client_ask(load_client(l->load, 0), *text, &ignored, e)) return -1;
+        if (client_run(load_client(l->load, 0), *text, &ignored, e)) return -1;
     for (int s = 0; s < STATEMENTS; s++)
         if (statement_is_prepared((enum statement)s) && prepare(l, (enum statement)s, e)) return -1;
     return 0;
@@ -141,7 +141,7 @@ static int fill(struct drive *l, const char *name, struct err *e) {
         return err_set(e, ERR_SERVER, "%llu of %llu rows were not written: %s", (unsigned long long)r.failed,
                        (unsigned long long)r.requests, r.first_error);
     snprintf(text, sizeof(text), "INSERT INTO bench.filled (name) VALUES ('%s')", name);
-    return l->options.bare ? 0 : client_ask(load_client(l->load, 0), text, &ignored, e);
+    return l->options.bare ? 0 : client_run(load_client(l->load, 0), text, &ignored, e);
 }
 
 /* Whether a server that keeps its data has it from before. */
@@ -150,7 +150,7 @@ static int is_filled(struct drive *l, const char *name, struct err *e) {
     char text[128];
     snprintf(text, sizeof(text), "SELECT name FROM bench.filled WHERE name = '%s'", name);
     if (l->options.bare) return 0;
-    return client_ask(load_client(l->load, 0), text, &a, e) ? -1 : a.rows.n > 0;
+    return client_run(load_client(l->load, 0), text, &a, e) ? -1 : a.rows.n > 0;
 }
 
 int drive_fill(struct drive *l, unsigned fills, uint32_t large) {

@@ -132,7 +132,7 @@ static const char *named(const struct growth_load *g, const char *text, char out
 
 static int ask(struct growth_load *g, const char *format, struct client_answer *a, struct err *e) {
     char text[512];
-    return client_ask(load_client(g->load, 0), named(g, format, text), a, e);
+    return client_run(load_client(g->load, 0), named(g, format, text), a, e);
 }
 
 static int prepare(struct growth_load *g, const char *format, struct client_prepared *out, struct err *e) {

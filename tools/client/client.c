@@ -141,7 +141,7 @@ int client_query(struct client *c, struct slice text, const struct wire_params *
     return client_exchange(c, out, e);
 }
 
-int client_ask(struct client *c, const char *text, struct client_answer *out, struct err *e) {
+int client_run(struct client *c, const char *text, struct client_answer *out, struct err *e) {
     const struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM, .page_size = PAGE};
     return client_query(c, slice_str(text), &p, out, e);
 }

@@ -3,7 +3,7 @@
  * answer. The load engine (load.h) opens its connections with this client and then switches them
  * to non-blocking. One thread.
  *
- * Life of a request: client_query, client_ask or client_execute fills a client_answer. The answer
+ * Life of a request: client_query, client_run or client_execute fills a client_answer. The answer
  * points into the client's arena and stays valid until the next request.
  */
 #pragma once
@@ -42,7 +42,7 @@ void client_close(struct client *c);
 int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out,
                  struct err *e) MUST_CHECK;
 /* Runs a statement without values at LOCAL_QUORUM, with pages of 5000 rows. */
-int client_ask(struct client *c, const char *text, struct client_answer *out, struct err *e) MUST_CHECK;
+int client_run(struct client *c, const char *text, struct client_answer *out, struct err *e) MUST_CHECK;
 /* *out points into the arena keep. */
 int client_prepare(struct client *c, struct slice text, struct slice keyspace, struct arena *keep,
                    struct client_prepared *out, struct err *e) MUST_CHECK;

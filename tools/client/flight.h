@@ -1,5 +1,5 @@
 /* Requests under way, and when the next ones are due: the bookkeeping of the load engine, without
- * sockets and without a clock of its own.
+ * sockets and without its own clock.
  *
  * A slot is a request from the moment it is due until its last answer. A closed loop reuses a slot
  * at once. In an open loop the answers do not change when requests are due. A request that finds no

@@ -13,7 +13,7 @@ enum { WIRE_LOCAL_QUORUM = 6 };
 size_t wire_begin(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode);
 void wire_end(struct buf *b, size_t start);
 
-/* The parameters of QUERY, EXECUTE and BATCH beside the statement. values: a sequence of [value]s
+/* The parameters of QUERY, EXECUTE and BATCH other than the statement. values: a sequence of [value]s
  * as wire_put_value writes them. */
 struct wire_params {
     uint16_t consistency, serial_consistency; /* serial: 0: not sent */

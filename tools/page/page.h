@@ -2,7 +2,7 @@
  * inline SVG; the page has no script and fetches nothing.
  *
  * Every function appends to a buffer: page_open first, page_close last, and the caller's own tables
- * in between. buf_failed tells whether memory ran out.
+ * in between. buf_failed returns whether memory ran out.
  */
 #pragma once
 

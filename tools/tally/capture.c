@@ -1,4 +1,4 @@
-/* tally capture: begins, ends and shows the capture of a running server, and says what is in a
+/* tally capture: begins, ends and shows the capture of a running server, and prints the contents of a
  * capture's file. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct capture_flags {
 
 static int print_status(const struct capture_flags *f, struct client *c, struct err *e) {
     struct client_answer a;
-    if (client_ask(c, "SELECT * FROM system_control.capture", &a, e)) return -1;
+    if (client_run(c, "SELECT * FROM system_control.capture", &a, e)) return -1;
     if (!a.has_rows || !client_rows_next(&a.rows)) {
         printf(f->json ? "{\"ok\":true,\"running\":false}\n" : "no capture has been made since the server started\n");
         return 0;
@@ -69,7 +69,7 @@ static int change(const struct capture_flags *f, struct client *c, struct err *e
                  "INSERT INTO system_control.capture (name, max_bytes, rotates, hashed) VALUES ('%s', %" PRIu64
                  ", %s, %s)",
                  name, (uint64_t)f->max_mb << 20, f->rotate ? "true" : "false", f->hashed ? "true" : "false");
-    return client_ask(c, text, &a, e);
+    return client_run(c, text, &a, e);
 }
 
 /* ---- a file ---- */

@@ -85,8 +85,8 @@ static int count(struct findings *f, struct world *w, struct slice text, bool re
     return 0;
 }
 
-/* Runs the statement, with made-up values for its markers. What Amazon Keyspaces refuses takes effect
- * all the same, so that later statements do not fail for lack of it. */
+/* Runs the statement, with made-up values for its markers. Statements that Amazon Keyspaces refuses still
+ * take effect, so that later statements do not fail for lack of it. */
 static int check_statement(struct findings *f, struct world *w, const char *path, const struct script_statement *at,
                            struct err *e) {
     struct world_answer ignored;

@@ -61,7 +61,7 @@ static void note(struct gate *g, const struct script_statement *at, struct slice
 }
 
 /* Prices the statement below its remark. A file without a remark above a statement is wrong, which e
- * says in the end; the remaining statements are priced all the same, for the report. */
+ * says in the end; the remaining statements are still priced, for the report. */
 static void gate_one(struct gate *g, struct world *w, const struct script_statement *at, const uint8_t *from,
                      struct arena *arena, struct err *e) {
     struct pricing p = *g->p;

@@ -11,7 +11,7 @@ struct literal_spec {
     uint32_t n_choices;
     const struct slice *choices; /* literals; in the arena */
 };
-/* Returns -1 with ERR_CONFIG without a place, e names what is not understood. */
+/* Returns -1 with ERR_CONFIG without a place; e names the part that is not understood. */
 int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *out, struct err *e) MUST_CHECK;
 
 /* ORDERED: different n give different literals, as keys need. RANDOM: n only seeds the choice. */

@@ -144,7 +144,7 @@ static uint32_t place_in_key(const struct schema_table *t, const struct marker *
     return c && schema_column_is_key(c) ? (uint32_t)(c - t->columns) + 1 : 0;
 }
 
-/* What the marker's value is made of. Statements of a batch write rows that differ in the last column
+/* The number from which the marker's value is made. Statements of a batch write rows that differ in the last column
  * of the key that has a marker, and a name has one value. */
 static uint64_t number_of(const struct schema_table *t, const struct markers *k, const struct marker *m) {
     if (k->n_statements == 1) return 1 + m->element; /* the elements of a list differ */

@@ -4,8 +4,8 @@
  * The rows come first, each stored record as it reconciles, then the named records: schema and
  * roles. So a destination without them is an incomplete one. Records that begin with
  * ENG_MOVE_RECORDS say in the destination from where the move is and how far it has come; the last
- * step removes them. An interrupted move goes on behind the last checkpoint. What was copied behind
- * it is copied again, which changes nothing.
+ * step removes them. An interrupted move continues after the last checkpoint. Rows copied after it
+ * are copied again, which changes nothing.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -338,7 +338,7 @@ static int put_checkpoint(struct copier *c, bool done, struct err *e) {
     return rc;
 }
 
-/* Writes what was gathered. The rows are durable before the checkpoint says that they are there. */
+/* Writes the gathered rows. The rows are durable before the checkpoint says that they are there. */
 static int flush(struct copier *c, bool done, struct err *e) {
     uint64_t seq;
     bool is_due = done || c->table->copied.bytes - c->checkpoint >= CHECKPOINT_BYTES;
@@ -359,7 +359,7 @@ static int copy_record(void *arg, const struct eng_record *r, struct err *e) {
     buf_clear(&c->last, SIZE_MAX);
     buf_put_slice(&c->last, r->at);
     if (buf_failed(&c->last)) return err_nomem(e);
-    eng_batch_savepoint(c->batch); /* a group of its own: records need not be written together */
+    eng_batch_savepoint(c->batch); /* its own group: records need not be written together */
     int rc = eng_batch_record(c->batch, c->table->storage, r, e);
     eng_batch_release(c->batch);
     return rc ? -1 : eng_batch_bytes(c->batch) >= BATCH_BYTES ? flush(c, false, e) : 0;

@@ -31,7 +31,7 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
 /* Sets the size model and the write size that the flags name; the others stay. */
 int pricing_sizes(const struct pricing *p, struct world_options *o, struct err *e) MUST_CHECK;
 bool pricing_is_read(struct slice text);
-/* A statement and what is run for it: its markers get made-up values (markers.h). */
+/* A statement and the text that is run for it: its markers get made-up values (markers.h). */
 struct pricing_text {
     struct arena *arena; /* of run */
     struct slice written, run;

@@ -39,7 +39,7 @@ static void add(struct replay_sums *s, const struct capture_request *q, const st
     s->differing += other;
 }
 
-/* What the units cost on demand; below 0: a price is unknown. */
+/* The cost of the units on demand; below 0: a price is unknown. */
 static double dollars(const struct trace_replay *p, uint64_t halves, uint64_t read_halves) {
     double read = p->region->of[PRICE_READ], write = p->region->of[PRICE_WRITE];
     if ((read < 0 && read_halves) || (write < 0 && halves > read_halves)) return -1;

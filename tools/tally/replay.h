@@ -36,7 +36,7 @@ struct trace_replay {
     const struct price_region *region;
 };
 
-/* Does a replay leave this request out? It skips PREPARE, because it prepares what it needs itself;
+/* Does a replay leave this request out? It skips PREPARE, because it prepares the statements itself;
  * EXECUTEs that were answered UNPREPARED; and Tally's own system tables, which describe the
  * captured server. */
 bool replay_skips(const struct trace *t, const struct trace_request *r);

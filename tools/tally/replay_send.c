@@ -168,7 +168,7 @@ static int open_connections(struct sender *s, struct err *e) {
                            "the capture has %zu connections, some of which say USE: --connections must be at least %zu",
                            s->n_sources, s->n_sources * VERSIONS);
         snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(r->q.keyspace));
-        if (client_ask(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) &&
+        if (client_run(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) &&
             why.code == ERR_SERVER)
             return err_set(e, ERR_SERVER, "%s", why.text);
     }
@@ -187,7 +187,7 @@ static const struct client_prepared *prepare(struct sender *s, struct slice id) 
         struct client_answer a;
         char text[256];
         snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(c->keyspace));
-        if (client_ask(&s->watcher, text, &a, &why)) return NULL;
+        if (client_run(&s->watcher, text, &a, &why)) return NULL;
     }
     if (client_prepare(&s->watcher, c->text, c->keyspace.n ? c->keyspace : (struct slice){0}, &s->keep, p, &why))
         p->id = (struct slice){0};
@@ -223,7 +223,7 @@ static void settle(struct sender *s, const struct wire_response *r) {
     for (uint64_t until = load_now() + (uint64_t)SETTLE_S * 1000000000u; !settled && load_now() < until;) {
         struct client_answer a;
         struct err why = {0};
-        if (client_ask(&s->watcher, text, &a, &why)) break;
+        if (client_run(&s->watcher, text, &a, &why)) break;
         bool there = a.has_rows && client_rows_next(&a.rows);
         settled = dropped ? !there
                           : there && (!table ||

@@ -85,7 +85,7 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
     return 0;
 }
 
-/* Appends the columns of a kind by position, behind lead, with their clustering orders if orders is
+/* Appends the columns of a kind by position, after lead, with their clustering orders if orders is
  * set. Returns how many there are. */
 static uint32_t put_key(const struct schema_reader *r, const char *keyspace, const char *table, const char *kind,
                         const char *lead, bool orders) {

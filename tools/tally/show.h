@@ -1,4 +1,4 @@
-/* What tally prints to a person. Names, statements and texts come from clients of the server, and
+/* Output that tally prints to a person. Names, statements and texts come from clients of the server, and
  * their bytes must not control the terminal of the operator who reads them.
  *
  * show_open replaces stdout and stderr, so that everything printed passes through one function. It

@@ -22,7 +22,7 @@ static const struct usage_exit exits[] = {
 #undef EXIT_CODE
 };
 
-/* Those of cqlsh. */
+/* The flags of cqlsh. */
 static const struct usage_exit cql_exits[] = {{0, "every statement was carried out, or a terminal's session ended"},
                                               {1, "there is no connection to the server"},
                                               {2, "a statement failed, or the command line is wrong"}};

@@ -1,4 +1,4 @@
-/* tally: one program with sub-commands, each a row of subcommand.def and a file of its own.
+/* tally: one program with sub-commands, each with a row of subcommand.def and its own file.
  *
  * An error is one line on stderr. With --json the result on stdout is one JSON object, for a
  * failure too. Exit codes: exit_code.def.

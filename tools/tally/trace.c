@@ -67,7 +67,7 @@ struct world_call trace_call(const struct trace_request *r) {
                                .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags, .body = r->q.body};
 }
 
-/* When preparing fails, the request says what is wrong. */
+/* When preparing fails, the request reports the error. */
 static void prepare(struct trace *t, struct world *w, struct slice id) {
     const struct capture_statement *s = id.p ? trace_statement(t, id) : NULL;
     struct err ignored = {0};

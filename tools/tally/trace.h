@@ -59,8 +59,8 @@ bool trace_is_definition(const struct trace *t, const struct trace_request *r);
 int trace_decode(const struct trace_request *r, struct arena *a, struct cql_request *out, struct err *e) MUST_CHECK;
 /* The request as a call of a world, at its captured time. */
 struct world_call trace_call(const struct trace_request *r);
-/* Runs a call of the request in a world, which stays the same from call to call, and prepares there
- * what it needs. Otherwise as world_send. */
+/* Runs a call of the request in a world, which stays the same from call to call, and prepares its
+ * statements there. Otherwise as world_send. */
 int trace_send(struct trace *t, struct world *w, const struct trace_request *r, const struct world_call *call,
                struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) MUST_CHECK;
 /* When the request ended, in microseconds since 1970. */

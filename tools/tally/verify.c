@@ -1,5 +1,5 @@
 /* tally verify: checks the files of a data folder that no server uses, and the records in them; or
- * the objects of a pool of a Ceph cluster, beside its servers. It changes nothing. */
+ * the objects of a pool of a Ceph cluster while servers use it. It changes nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
 static void next_store(void *arg) { named_ids_fini(&((struct verify_run *)arg)->ids); }
 static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify_run *)arg)->ids, id); }
 
-/* ---- files beside the store ---- */
+/* ---- files next to the store ---- */
 
 /* Reads a whole file. false: it cannot be read, which is recorded. */
 static bool read_file(struct verify_run *v, const char *path, struct buf *out) {

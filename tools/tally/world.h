@@ -34,7 +34,7 @@ struct world_answer {
     const char **warnings;
 };
 
-/* Why the last statement of world_run failed, and what it uses that Amazon Keyspaces refuses; valid
+/* The error of the last statement of world_run, and its uses of features that Amazon Keyspaces refuses; valid
  * until the next statement. */
 struct world_faults {
     const struct compat_note *notes; /* newest first; none in a strict world */

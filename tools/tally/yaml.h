@@ -1,4 +1,4 @@
-/* Reads YAML into structs. A table of keys describes each mapping; what is not in it is an error.
+/* Reads YAML into structs. A table of keys describes each mapping; any other key is an error.
  *
  * Texts are copied into the arena. Errors are ERR_CONFIG with path and line.
  */

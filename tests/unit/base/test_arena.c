@@ -73,7 +73,7 @@ static void test_arena_lets_go_of_what_it_owns_with_what_it_handed_out(void **st
     assert_true(!gone[0] && gone[1] == 1 && gone[2] == 1);
     void *kept = arena_alloc(&a, 8);
     assert_int_equal(arena_own(&a, count_up, &gone[3]), 0);
-    arena_let_go(&a, m);
+    arena_release(&a, m);
     assert_true(!gone[0] && gone[3] == 1);
     assert_ptr_not_equal(arena_alloc(&a, 8), kept);
     arena_reset(&a);

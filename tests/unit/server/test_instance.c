@@ -370,7 +370,7 @@ static void test_page_refuses_only_what_finds_its_queue_full(void **state) {
     int other = http_send(w->admin_port, statement);
     assert_int_equal(http_status(w->admin_port, "/health"), 200);
     assert_int_equal(http_status(w->admin_port, "/api/tables"), 200);
-    page_go_on(w->in.page);
+    page_continue(w->in.page);
     assert_int_equal(http_receive(other), 200);
     for (int i = 0; i < open; i++) refused += http_receive(fds[i].fd) == 503;
     assert_in_range(refused, 1, SENT - PAGE_QUEUE);

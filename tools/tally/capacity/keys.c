@@ -13,7 +13,7 @@ void keys_init(struct key_distribution *k) {
     double sum = 0;
     for (uint64_t i = 0; i < head_of(k); i++) k->head[i] = sum += pow((double)(i + 1), -k->exponent);
     /* The integral of x^-s approximates the total weight of the ranks beyond the head; each rank
-     * stands for the interval of half a rank to both sides. */
+     * represents the interval of half a rank on both sides. */
     double s = k->exponent, from = KEYS_HEAD + 0.5, to = (double)k->n + 0.5;
     if (k->n > KEYS_HEAD)
         sum += fabs(s - 1) < 1e-9 ? log(to / from) : (pow(to, 1 - s) - pow(from, 1 - s)) / (1 - s);

@@ -37,7 +37,7 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
 }
 
 /* A definition that both worlds refuse with the same text is wrong CQL, and an error. One that only
- * the strict world refuses is noted and then defined all the same. */
+ * the strict world refuses is noted and then still defined. */
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) {
     struct measured_refusal **end = &m->refusals;
     struct script s;
@@ -225,7 +225,7 @@ static const struct literal_spec *spec_of(const struct rows *r, const char *name
 }
 
 /* The literal of a marker without a column: "limit", or a part of a column's value
- * ("address.street", "value(tags)"). A part without a specification of its own uses the
+ * ("address.street", "value(tags)"). A part without its own specification uses the
  * column's. */
 static int put_part(const struct plan_table *t, const struct marker *m, uint64_t n, struct buf *out, struct err *e) {
     char name[NAME_ROOM], column[NAME_ROOM];
@@ -403,7 +403,7 @@ static int other_partition(struct bench *b, struct plan_table *t, uint64_t *rank
 
 /* Draws the partitions and rows of a request and loads them if needed. The statements of a batch on
  * one table use consecutive rows of one partition. When the partition has fewer rows, each
- * statement uses a partition of its own. */
+ * statement uses its own partition. */
 static int draw_rows(struct bench *b, struct err *e) {
     for (uint32_t i = 0; i < b->p->k.n_statements; i++) {
         struct plan_part *part = &b->p->parts[i];
@@ -727,7 +727,7 @@ static int measure_plan(struct measure *m, struct sample_plan *p, struct err *e)
 
 /* ---- tables ---- */
 
-/* Rows that expire: so many are there in the long run as are written in their time to live. */
+/* Rows that expire: in the long run the table holds the rows written within one time to live. */
 static void find_steady_state(const struct measure *m, struct measured_table *t) {
     for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];

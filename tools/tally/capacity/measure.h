@@ -57,7 +57,7 @@ struct measured_table {
     const struct workload_table *input; /* NULL if no input says anything of it */
     uint64_t partitions, rows; /* 0 if not known */
     double stored_bytes[MODELS]; /* of all rows; below 0: not known */
-    /* What rows that expire come to once as many expire as are written; 0 if there are none. */
+    /* The size of the rows that expire, once as many expire as are written; 0 if there are none. */
     double steady_rows, steady_bytes[MODELS];
     const char *unknown;
 };

@@ -35,8 +35,8 @@ static int bad(const struct lines *l, const char *why) {
     return err_set(l->e, ERR_CONFIG, "%s:%u: %s: '%s'", l->path, l->number, why, l->line);
 }
 
-/* The value behind "label:" (blanks before the colon, too); NULL if it is another line. */
-static const char *text_behind(const char *line, const char *label) {
+/* The value after "label:" (blanks before the colon, too); NULL if it is another line. */
+static const char *value_after(const char *line, const char *label) {
     size_t n = strlen(label);
     if (strncmp(line, label, n)) return NULL;
     line += n;
@@ -92,7 +92,7 @@ static double *figure_of(struct nodetool_figures *f, size_t i) {
 
 static int take_figure(const struct lines *l, struct nodetool_figures *f, unsigned *seen) {
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
-        const char *text = text_behind(l->line, figures[i].label);
+        const char *text = value_after(l->line, figures[i].label);
         double d;
         if (!text) continue;
         if (number_of(l, text, &d)) return -1;
@@ -204,9 +204,9 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
     unsigned seen = 0;
     bool begun = false;
     while (next_line(&l)) {
-        const char *name = text_behind(l.line, "Keyspace"), *table = text_behind(l.line, "Table");
-        bool counts_tables = text_behind(l.line, "Total number of tables"), of_keyspace = name && !l.indented;
-        if (!table) table = text_behind(l.line, "Table (index)");
+        const char *name = value_after(l.line, "Keyspace"), *table = value_after(l.line, "Table");
+        bool counts_tables = value_after(l.line, "Total number of tables"), of_keyspace = name && !l.indented;
+        if (!table) table = value_after(l.line, "Table (index)");
         if (!l.line[strspn(l.line, "-")]) continue;
         /* some releases do not print the number of tables first */
         if ((counts_tables || (of_keyspace && !begun)) && begin_capture(n, l.number, e)) return -1;
@@ -232,7 +232,7 @@ int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text,
 
 /* ---- tablehistograms ---- */
 
-/* The columns of a line: two blanks or more stand between them. */
+/* The columns of a line: they are separated by two blanks or more. */
 static uint32_t split(char *line, char **columns, uint32_t most) {
     uint32_t n = 0;
     while (*line && n < most) {
@@ -285,7 +285,7 @@ int nodetool_info(struct nodetool *n, const char *path, struct slice text, struc
     struct lines l = {.text = text, .path = path, .e = e};
     uint32_t before = n->uptimes;
     while (next_line(&l)) {
-        const char *uptime = text_behind(l.line, "Uptime (seconds)");
+        const char *uptime = value_after(l.line, "Uptime (seconds)");
         double d;
         if (!*l.line) continue;
         if (!strchr(l.line, ':')) return bad(&l, "this is no line of info");
@@ -303,7 +303,7 @@ int nodetool_status(struct nodetool *n, const char *path, struct slice text, str
     uint32_t centres = 0;
     n->nodes = 0;
     while (next_line(&l)) {
-        if (text_behind(l.line, "Datacenter")) centres++;
+        if (value_after(l.line, "Datacenter")) centres++;
         else if (!centres && *l.line) return bad(&l, "a line 'Datacenter: ...' is expected");
         if (centres != 1) continue; /* only the first data centre counts */
         bool node = strlen(l.line) > 3 && strchr("UD", l.line[0]) && strchr("NLJM", l.line[1]) && l.line[2] == ' ';
@@ -322,10 +322,10 @@ struct applying {
     struct err *e;
     uint32_t replicas;
     uint16_t consistency;
-    double scale; /* from what was captured to the cluster */
+    double scale; /* from the captured nodes to the cluster */
 };
 
-/* What the captured nodes have together: reads and writes a second of each node by its own uptime,
+/* The sums over the captured nodes: reads and writes a second of each node by its own uptime,
  * and bytes as they are before compression. */
 struct cluster_figures {
     double reads, writes, partitions, bytes, partition_mean;

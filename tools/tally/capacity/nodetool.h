@@ -39,8 +39,8 @@ struct nodetool {
     double uptime_s[NODES_MAX];  /* of info, by node, in the order of the captures */
 };
 
-/* Each reads what one of the commands prints. Returns -1 with ERR_CONFIG with file, line and what
- * is not as nodetool prints it. Histograms come after tablestats. */
+/* Each reads what one of the commands prints. Returns -1 with ERR_CONFIG with file, line and the
+ * part that nodetool does not print so. Histograms come after tablestats. */
 typedef int (*nodetool_read_fn)(struct nodetool *n, const char *path, struct slice text, struct err *e);
 int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 int nodetool_tablehistograms(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;

@@ -139,7 +139,7 @@ int observed_server(struct client *c, struct workload *w, const struct measure *
                      "SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = '%s' AND "
                      "table_name = '%s'",
                      t->keyspace->name, t->name);
-            if (client_ask(c, text, &a, e)) return -1;
+            if (client_run(c, text, &a, e)) return -1;
             if (!a.has_rows || !client_rows_next(&a.rows)) continue;
             table->has_stored = true;
             table->stored_bytes = client_double(&a.rows, "billable_bytes");

@@ -1,4 +1,4 @@
-/* What the tables cost in a month at dated prices (prices.h). */
+/* The cost of the tables in a month at dated prices (prices.h). */
 #pragma once
 
 #include "tools/tally/capacity/day.h"

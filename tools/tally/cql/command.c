@@ -89,7 +89,7 @@ static void run_paging(struct command *c) {
 
 /* ---- files ---- */
 
-/* The path in an argument; ~/ stands for the user's home folder. */
+/* The path in an argument; ~/ is the user's home folder. */
 static const char *path_of(struct command *c, int word) {
     const char *path = text_of(c, word), *home = getenv("HOME");
     return path && home && !strncmp(path, "~/", 2) ? arena_printf(&c->arena, "%s%s", home, path + 1) : path;
@@ -138,7 +138,7 @@ static void run_login(struct command *c) {
     other.options = s->options;
     snprintf(other.user, sizeof(other.user), "%.*s", SLICE_FMT(c->words[0]));
     if (c->n == 2) snprintf(other.password, sizeof(other.password), "%.*s", SLICE_FMT(c->words[1]));
-    else if (interrupt_ask_password(other.password, sizeof(other.password), &e)) goto failed;
+    else if (interrupt_read_password(other.password, sizeof(other.password), &e)) goto failed;
     other.options.user = other.user;
     other.options.password = other.password;
     if (shell_connect(&other, &e)) goto failed;

@@ -49,7 +49,7 @@ static int read_options(const struct cql_flags *f, struct shell *s, struct err *
     if (f->user) {
         snprintf(s->user, sizeof(s->user), "%s", f->user);
         if (password) snprintf(s->password, sizeof(s->password), "%s", password);
-        else if (interrupt_ask_password(s->password, sizeof(s->password), e)) return -1;
+        else if (interrupt_read_password(s->password, sizeof(s->password), e)) return -1;
         o->user = s->user;
         o->password = s->password;
     }

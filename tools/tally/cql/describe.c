@@ -13,7 +13,7 @@ struct description {
     struct shell *s;
     struct arena arena;
     int n;
-    struct slice words[SPLIT_WORDS]; /* behind DESCRIBE */
+    struct slice words[SPLIT_WORDS]; /* after DESCRIBE */
 };
 
 static bool is(const struct description *d, int word, const char *text) {
@@ -171,7 +171,7 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
     int rc;
     buf_init(&state, 0);
     do {
-        rc = shell_ask(d->s, text, &p, &a, &e);
+        rc = shell_query(d->s, text, &p, &a, &e);
         if (rc || !a.has_rows) break;
         buf_clear(&state, SIZE_MAX);
         buf_put_slice(&state, a.rows.paging_state);
@@ -217,7 +217,7 @@ void describe(struct shell *s, struct slice text) {
         shell_complain(s, "Improper DESCRIBE command; see HELP DESCRIBE.");
     } else if (s->server_describes) {
         ask_server(&d, text, &out);
-    } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) ||
+    } else if (shell_query_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) ||
                answer(&d, &out, &e)) {
         shell_complain(s, "%s", e.text);
         shell_disconnect(s); /* the connection may have failed; the next request opens another one */

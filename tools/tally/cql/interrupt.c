@@ -74,7 +74,7 @@ void interrupt_sleep_ms(unsigned ms) {
     wait_for(NULL, 0, &time);
 }
 
-int interrupt_ask_password(char *to, size_t cap, struct err *e) {
+int interrupt_read_password(char *to, size_t cap, struct err *e) {
     struct termios before, silent;
     size_t n = 0;
     int c;

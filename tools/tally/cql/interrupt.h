@@ -28,4 +28,4 @@ int interrupt_read(void);
 void interrupt_sleep_ms(unsigned ms);
 /* Asks for a password at the terminal with echo off. Returns -1 if standard input is no terminal or
  * has ended, or Ctrl-C was pressed. */
-int interrupt_ask_password(char *to, size_t cap, struct err *e) MUST_CHECK;
+int interrupt_read_password(char *to, size_t cap, struct err *e) MUST_CHECK;

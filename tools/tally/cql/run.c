@@ -106,7 +106,7 @@ static int put_rows(struct shell *s, struct shell_statement *st, struct wire_par
             break;
         }
         p->paging_state = buf_slice(&state);
-        rc = shell_ask(s, st->text, p, a, &e);
+        rc = shell_query(s, st->text, p, a, &e);
         if (rc) break;
         take_charge(st, a);
     }
@@ -158,7 +158,7 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
     for (unsigned pause = PAUSE_MS;; pause *= pause < PAUSE_MAX_MS ? 2 : 1) {
         struct client_answer a;
         struct err e = {0};
-        if (shell_ask_system(s, (const char *)text.p, &a, &e)) {
+        if (shell_query_system(s, (const char *)text.p, &a, &e)) {
             shell_complain_of(s, &a, &e);
             break;
         }
@@ -189,7 +189,7 @@ void run_statement(struct shell *s, struct slice text) {
     struct client_answer a;
     struct err e = {0};
     struct buf warnings;
-    if (shell_ask(s, text, &p, &a, &e)) {
+    if (shell_query(s, text, &p, &a, &e)) {
         shell_complain_of(s, &a, &e);
         return;
     }
@@ -245,7 +245,7 @@ size_t run_text(struct shell *s, struct slice text, bool at_end) {
         if (item.kind == SPLIT_UNFINISHED) break;
         count_lines(s, slice_of(rest.p, item.at));
         interrupt_begin();
-        /* The command SOURCE leaves the name of a file behind, which is run here. */
+        /* The command SOURCE stores the name of a file, which is run here. */
         if (item.kind == SPLIT_COMMAND) {
             struct err e = {0};
             command_run(s, item.command, item.text);

@@ -114,7 +114,7 @@ static int exchange(struct shell *s, struct slice text, const struct wire_params
     return rc;
 }
 
-int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
+int shell_query(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) {
     *answer = (struct client_answer){0};
     if (!s->connected) {
@@ -138,9 +138,9 @@ int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, s
     return exchange(s, text, p, answer, e);
 }
 
-int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) {
+int shell_query_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) {
     const struct wire_params p = {.consistency = s->on_keyspaces ? CL_LOCAL_QUORUM : CL_ONE, .page_size = SYSTEM_PAGE};
-    return shell_ask(s, slice_str(text), &p, answer, e);
+    return shell_query(s, slice_str(text), &p, answer, e);
 }
 
 static void take_text(struct shell *s, const struct client_answer *a, const char *column, char *to, size_t cap) {
@@ -151,7 +151,7 @@ static void take_text(struct shell *s, const struct client_answer *a, const char
 int shell_connect(struct shell *s, struct err *e) {
     struct client_answer a;
     struct err ignored = {0};
-    if (shell_ask_system(
+    if (shell_query_system(
             s, "SELECT cluster_name, release_version, cql_version, partitioner FROM system.local WHERE key = 'local'",
             &a, e))
         return -1;
@@ -162,7 +162,7 @@ int shell_connect(struct shell *s, struct err *e) {
         take_text(s, &a, "partitioner", s->partitioner, sizeof(s->partitioner));
     }
     s->server_describes = atoi(s->release) >= 4;
-    s->on_keyspaces = !shell_ask_system(s, "SELECT keyspace_name FROM system_schema_mcs.keyspaces", &a, &ignored) &&
+    s->on_keyspaces = !shell_query_system(s, "SELECT keyspace_name FROM system_schema_mcs.keyspaces", &a, &ignored) &&
                       !s->server_describes;
     s->consistency = s->on_keyspaces ? CL_LOCAL_QUORUM : CL_ONE;
     return 0;

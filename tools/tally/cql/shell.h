@@ -50,10 +50,10 @@ static inline bool shell_is_refused(const struct client_answer *a) {
 }
 /* Sends a request, and reconnects first if needed. Returns -1 with *answer as the server's ERROR; or
  * there was no answer, e says why, and the connection is closed. */
-int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
+int shell_query(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) MUST_CHECK;
 /* Reads one page of at most 5000 rows of a system table, at ONE, or LOCAL_QUORUM on Keyspaces. */
-int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
+int shell_query_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
 
 /* Copies as much of s as fits, and a final NUL. */
 void shell_copy(char *to, size_t cap, struct slice s);
@@ -63,5 +63,5 @@ void shell_put(struct shell *s, const struct buf *text);
 void shell_say(const char *format, ...) PRINTF_LIKE(1, 2);
 /* Prints an error to stderr, after file and line if there is a file, and sets s->failed. */
 void shell_complain(struct shell *s, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Reports a failed shell_ask as cqlsh does. */
+/* Reports a failed shell_query as cqlsh does. */
 void shell_complain_of(struct shell *s, const struct client_answer *a, const struct err *e);

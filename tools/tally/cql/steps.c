@@ -47,7 +47,7 @@ static int read_session(struct shell *s, struct shown_trace *t, struct arena *ke
     struct client_answer a = {0};
     struct err e = {0};
     const char *text = arena_printf(keep, "SELECT * FROM system_traces.sessions WHERE session_id = %s", t->id);
-    if (text ? shell_ask_system(s, text, &a, &e) : err_nomem(&e)) {
+    if (text ? shell_query_system(s, text, &a, &e) : err_nomem(&e)) {
         shell_complain_of(s, &a, &e);
         return -1;
     }
@@ -66,7 +66,7 @@ static int fill(struct shell *s, const struct shown_trace *t, struct arena *keep
     struct client_answer a = {0};
     struct err e = {0};
     const char *question = arena_printf(keep, "SELECT * FROM system_traces.events WHERE session_id = %s", t->id);
-    int rc = question ? shell_ask_system(s, question, &a, &e) : err_nomem(&e);
+    int rc = question ? shell_query_system(s, question, &a, &e) : err_nomem(&e);
     struct buf text;
     buf_init(&text, 0);
     if (rc) shell_complain_of(s, &a, &e);

@@ -13,7 +13,7 @@ static int wrong(const char *text, struct err *e) {
     return err_set(e, ERR_CONFIG, "'%s' is no distribution: see tally stress --help", text);
 }
 
-/* "LOW..HIGH", with the parameters of the kind behind them; "N" for one value; "LOW.." for an
+/* "LOW..HIGH", followed by the parameters of the kind; "N" for one value; "LOW.." for an
  * endless sequence; and the closing bracket. */
 static bool parse_arguments(const char *at, struct dist *d) {
     double *const parameters[] = {&d->p, &d->q};

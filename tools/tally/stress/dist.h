@@ -7,7 +7,7 @@
  *   sequence(A..B)  sequence(A..)  one after the other, and again from A; or on and on
  *   now                            the time at which the request is due, in milliseconds since
  *                                  1970; of a timeuuid likewise
- *   text(N)  text(A..B)  bytes(N)  bytes(A..B)   random ones of so many bytes
+ *   text(N)  text(A..B)  bytes(N)  bytes(A..B)   random values of that many bytes
  *
  * A number is converted to the type of the bind marker: 7, '7', 7.0, a uuid made of it. The same
  * seed gives the same values.

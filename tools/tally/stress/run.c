@@ -267,7 +267,7 @@ int stress_run(struct stress *s, struct err *e) {
     for (uint32_t i = 0; i < s->plan.n_schema; i++) {
         struct client_answer ignored;
         uint64_t until = load_now() + (uint64_t)SCHEMA_PATIENCE_S * 1000000000u;
-        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e))
+        while (client_run(load_client(s->load, 0), s->plan.schema[i], &ignored, e))
             if (!may_pass(e, until)) return -1;
     }
     if (prepare_all(s, e)) return -1;

@@ -71,7 +71,7 @@ static int report(const struct stress *s, const struct stress_flags *f, struct e
     return 0;
 }
 
-/* Ctrl-C ends the run early; the report is printed all the same. */
+/* Ctrl-C ends the run early; the report is still printed. */
 static int stress(struct stress *s, const struct stress_flags *f, struct err *e) {
     struct sigaction a = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &a, NULL);
