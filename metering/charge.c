@@ -59,7 +59,8 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
             rule_add(c, RULE_READ_MINIMUM);
         }
         n += k;
-        r->halves = (uint32_t)((k + of_scan) * step);
+        r->item.read_halves = (int64_t)((k + of_scan) * step);
+        r->item.entities = (int64_t)op_read_entities(r);
         of_scan = 0;
     }
     if (!n) return;
@@ -195,9 +196,11 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
     for (struct op_write *w = cost->writes; w; w = w->next) {
         struct charge one;
         uint32_t regions = charge_one(cost, w, cost->write_size, &one);
-        w->read_halves = (uint32_t)(one.read_units * 2);
-        w->write_units = (uint32_t)one.write_units;
-        w->static_units = (uint32_t)one.static_write_units;
+        w->item.read_halves = (int64_t)(one.read_units * 2);
+        w->item.write_units = (int64_t)(one.write_units + one.static_write_units);
+        w->item.static_units = (int64_t)one.static_write_units;
+        w->item.entities = (int64_t)op_write_entities(w);
+        w->item.condition_failed = w->conditional && !w->applied;
         charge_add_write(out, &one, regions);
     }
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);

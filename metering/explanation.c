@@ -3,10 +3,10 @@
 void partition_count_add(struct partition_count *p, const struct op_cost *cost) {
     bool scanned = false;
     for (const struct op_read *r = cost->reads; r; r = r->next) {
-        scanned = scanned || !r->one_partition;
-        if (r->one_partition && !(p->by_key && p->token == r->token)) p->n++;
-        p->by_key = r->one_partition;
-        p->token = r->token;
+        scanned = scanned || !r->item.one_partition;
+        if (r->item.one_partition && !(p->by_key && p->token == r->item.token)) p->n++;
+        p->by_key = r->item.one_partition;
+        p->token = r->item.token;
     }
     if (scanned) p->n += cost->partitions;
 }

@@ -9,8 +9,6 @@
 #include "metering/guidance.h"
 #include "metering/size/size.h"
 
-enum { PARTS_AT_HAND = 16 };
-
 struct admission {
     pthread_mutex_t lock;
     struct limiter *limiter;
@@ -21,9 +19,16 @@ struct admission {
     struct catalog_scaling scaling;
 };
 
-/* The lock must be held, so that the limiter gets the readings of the clock in order. */
 static struct limit_time limit_time_of(const struct admission *a) {
     return (struct limit_time){.now_us = clock_mono_us(a->clock), .wall_us = clock_wall_us(a->clock)};
+}
+
+/* Locks the limiter and sets its time. The clocks are read before the lock is taken: the limiter ignores a reading that
+ * is older than its time (T2). */
+static void lock(struct admission *a) {
+    const struct limit_time now = limit_time_of(a);
+    pthread_mutex_lock(&a->lock);
+    limiter_set_time(a->limiter, now);
 }
 
 /* ---- the capacity of tables ---- */
@@ -65,8 +70,7 @@ static void on_change(void *arg, const struct schema_change *change) {
     const struct schema *s = catalog_schema(a->catalog);
     const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name)
                                                                   : NULL;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a)); /* from when on a changed capacity counts */
+    lock(a); /* from when on a changed capacity counts */
     bool goes = change->kind == CHANGE_DROPPED || change->kind == CHANGE_GONE;
     if (goes && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
     else if (goes && change->target == TARGET_KEYSPACE) drop_gone(a, s);
@@ -87,8 +91,7 @@ struct catalog_quota admission_quota(const struct limit_values *v) {
 
 static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
     struct admission *a = arg;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    lock(a);
     const struct limit_table *t = limiter_table_of(a->limiter, object);
     bool scaled = t && t->read.provisioned && (t->read.scaled || t->write.scaled);
     if (scaled) {
@@ -99,52 +102,30 @@ static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
     return scaled;
 }
 
-/* ---- the question of a request ---- */
-
-static void put_part(struct limit_ask *ask, struct limit_part *parts, const struct limit_part *p) {
-    struct limit_part *last = ask->n_parts ? &parts[ask->n_parts - 1] : NULL;
-    if (!last || last->object != p->object || last->one_partition != p->one_partition || last->token != p->token) {
-        parts[ask->n_parts++] = *p;
-        return;
-    }
-    last->read_halves += p->read_halves;
-    last->write_units += p->write_units;
-    last->entities += p->entities;
-}
+/* ---- the items of a request ---- */
 
 static int by_partition(const void *a, const void *b) {
-    const struct limit_part *x = a, *y = b;
+    const struct charge_item *x = a, *y = b;
     if (x->object != y->object) return x->object < y->object ? -1 : 1;
     if (x->one_partition != y->one_partition) return x->one_partition - y->one_partition;
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* The parts are sorted, and those of one partition merged, as limiter.h requires. */
-static void put_parts(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
-    for (const struct op_read *r = c->reads; r; r = r->next)
-        put_part(ask, parts,
-                 &(struct limit_part){.object = r->object,
-                                      .keyspace = r->keyspace,
-                                      .table = r->table,
-                                      .one_partition = r->one_partition,
-                                      .token = r->token,
-                                      .read_halves = r->halves,
-                                      .entities = (int64_t)op_read_entities(r)});
-    for (const struct op_write *w = c->writes; w; w = w->next)
-        put_part(ask, parts,
-                 &(struct limit_part){.object = w->object,
-                                      .keyspace = w->keyspace,
-                                      .table = w->table,
-                                      .one_partition = true,
-                                      .token = w->token,
-                                      .read_halves = w->read_halves,
-                                      .write_units = (int64_t)w->write_units + w->static_units,
-                                      .entities = (int64_t)op_write_entities(w)});
-    uint32_t n = ask->n_parts;
-    if (n < 2) return;
-    qsort(parts, n, sizeof(*parts), by_partition);
-    ask->n_parts = 0;
-    for (uint32_t i = 0; i < n; i++) put_part(ask, parts, &parts[i]);
+/* Sorts the items and merges those of one partition, as limiter.h requires. Returns how many remain. */
+static uint32_t merge_items(struct charge_item *items, uint32_t n) {
+    uint32_t merged = 0;
+    qsort(items, n, sizeof(*items), by_partition);
+    for (uint32_t i = 0; i < n; i++) {
+        struct charge_item *last = merged ? &items[merged - 1] : NULL;
+        if (!last || by_partition(last, &items[i])) {
+            items[merged++] = items[i];
+            continue;
+        }
+        last->read_halves += items[i].read_halves;
+        last->write_units += items[i].write_units;
+        last->entities += items[i].entities;
+    }
+    return merged;
 }
 
 /* ---- the group rules ---- */
@@ -156,7 +137,7 @@ static int by_row(const void *a, const void *b) {
 
 static int put_group(struct limit_ask *ask, const struct cql_run *r, uint32_t n_writes, struct err *e) {
     const struct op_cost *c = r->cost;
-    bool one_partition = r->answer.stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_parts == 1 && !c->reads;
+    bool one_partition = r->answer.stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_items == 1 && !c->reads;
     if (!one_partition) return 0;
     struct slice *rows = ARENA_ARRAY(r->arena, n_writes, struct slice);
     if (!rows) return err_nomem(e);
@@ -222,29 +203,49 @@ static int answer(struct cql_run *r, const struct limit_verdict *v, struct err *
     return rc;
 }
 
+static bool is_limited(const struct limiter_options *o, const struct charge_item *item) {
+    return limit_rules_find(&o->rules, item->keyspace, item->table, o->mode) != LIMITS_OFF;
+}
+
 static int admit(void *arg, struct cql_run *r, struct err *e) {
     struct admission *a = arg;
     const struct op_cost *c = r->cost;
-    struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
+    const struct limiter_options *o = limiter_options(a->limiter);
     if (r->in->kind == REQUEST_PREPARE) return 0;
     /* No limit applies to system_control: while the clock is frozen, nothing but a statement on it makes room again.
      * DESCRIBE and LIST read no table, so their cost has no keyspace. */
     if (c->is_system && c->keyspace && !strcmp(c->keyspace, "system_control")) return 0;
-    uint32_t n_reads = 0, n_writes = 0;
-    for (const struct op_read *x = c->is_system ? NULL : c->reads; x; x = x->next) n_reads++;
-    for (const struct op_write *w = c->is_system ? NULL : c->writes; w; w = w->next) n_writes++;
-    if (n_reads + n_writes > PARTS_AT_HAND) parts = ARENA_ARRAY(r->arena, n_reads + n_writes, struct limit_part);
-    if (!parts) return err_nomem(e);
-    struct limit_ask ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
-    if (!c->is_system) put_parts(&ask, parts, c);
+    const struct op_read *reads = c->is_system ? NULL : c->reads;
+    const struct op_write *writes = c->is_system ? NULL : c->writes;
+    uint32_t n_reads = 0, n_writes = 0, n = 0;
+    bool limited = o->mode != LIMITS_OFF || o->guidance != GUIDANCE_OFF;
+    for (const struct op_read *x = reads; x; x = x->next) {
+        n_reads++;
+        limited = limited || is_limited(o, &x->item);
+    }
+    for (const struct op_write *x = writes; x; x = x->next) {
+        n_writes++;
+        limited = limited || is_limited(o, &x->item);
+    }
+    if (!limited) return 0;
+    struct limit_ask ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1};
+    if (n_reads + n_writes == 1) {
+        ask.items = reads ? &reads->item : &writes->item;
+        ask.n_items = 1;
+    } else if (n_reads + n_writes > 1) {
+        struct charge_item *items = ARENA_ARRAY(r->arena, n_reads + n_writes, struct charge_item);
+        if (!items) return err_nomem(e);
+        for (const struct op_read *x = reads; x; x = x->next) items[n++] = x->item;
+        for (const struct op_write *x = writes; x; x = x->next) items[n++] = x->item;
+        ask.n_items = merge_items(items, n);
+        ask.items = items;
+    }
     struct limit_verdict v;
-    if (admission_options(a)->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
-    pthread_mutex_lock(&a->lock);
-    struct limit_time now = limit_time_of(a);
-    limiter_set_time(a->limiter, now);
+    if (o->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
+    lock(a);
+    r->answer.admitted_us = limiter_wall_us(a->limiter);
     limiter_ask(a->limiter, &ask, &v);
     pthread_mutex_unlock(&a->lock);
-    r->answer.admitted_us = now.wall_us;
     return answer(r, &v, e);
 }
 
@@ -253,31 +254,21 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
  * nothing. */
 static int begin(void *arg, struct cql_run *r, const struct schema_table *t, struct err *e) {
     struct admission *a = arg;
+    const struct limiter_options *o = limiter_options(a->limiter);
     struct limit_verdict v;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    if (limit_rules_find(&o->rules, t->keyspace->name, t->name, o->mode) != LIMITS_ENFORCE) return 0;
+    lock(a);
     bool may = limiter_may_read(a->limiter, t->object, r->session->limit, &v);
     pthread_mutex_unlock(&a->lock);
     return may ? 0 : answer(r, &v, e);
 }
 
-static void give_back_part(struct admission *a, const struct ledger_claim_part *p, struct limit_took took) {
-    const struct limit_part part = {.object = p->object,
-                                    .one_partition = true,
-                                    .token = p->token,
-                                    .read_halves = p->read_halves,
-                                    .write_units = (int64_t)p->write_units + p->static_units,
-                                    .entities = p->entities};
-    limiter_give_back(a->limiter, &part, took);
-}
-
 void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took) {
     struct admission *a = arg;
     if (!claim->n) return;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
-    give_back_part(a, &claim->first, took);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) give_back_part(a, &claim->others[i], took);
+    lock(a);
+    limiter_give_back(a->limiter, &claim->first, took);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) limiter_give_back(a->limiter, &claim->others[i], took);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -311,8 +302,7 @@ static void save(void *arg) {
 
 int admission_demands(void *arg, struct limit_demands *out) {
     struct admission *a = arg;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    lock(a);
     int rc = limiter_demands(a->limiter, out);
     pthread_mutex_unlock(&a->lock);
     return rc;
@@ -320,8 +310,7 @@ int admission_demands(void *arg, struct limit_demands *out) {
 
 void admission_divide(void *arg, struct limit_demand *others, size_t n) {
     struct admission *a = arg;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    lock(a);
     limiter_divide(a->limiter, others, n);
     pthread_mutex_unlock(&a->lock);
 }
@@ -381,8 +370,7 @@ struct cql_admission admission_of(struct admission *a) {
 }
 
 bool admission_table(struct admission *a, uint32_t object, struct limit_table *out) {
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    lock(a);
     const struct limit_table *t = limiter_table_of(a->limiter, object);
     if (t) *out = *t;
     pthread_mutex_unlock(&a->lock);
@@ -392,8 +380,7 @@ bool admission_table(struct admission *a, uint32_t object, struct limit_table *o
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg) {
     const struct limit_table *t;
     int rc = 0;
-    pthread_mutex_lock(&a->lock);
-    limiter_set_time(a->limiter, limit_time_of(a));
+    lock(a);
     for (uint32_t i = 0; !rc && (t = limiter_table(a->limiter, i)); i++) rc = fn(arg, t);
     pthread_mutex_unlock(&a->lock);
     return rc;

@@ -42,11 +42,11 @@ MUST_CHECK static inline struct op_read *read_meter_new(struct read_meter *m, co
     if (m->read) m->earlier_bytes += m->read->rows.bytes + m->read->statics.bytes;
     m->read = op_cost_read(m->cost);
     if (!m->read) return NULL;
-    m->read->keyspace = t->keyspace->name;
-    m->read->table = t->name;
-    m->read->object = t->object;
-    m->read->one_partition = part != NULL;
-    if (part) m->read->token = part->token;
+    m->read->item.keyspace = t->keyspace->name;
+    m->read->item.table = t->name;
+    m->read->item.object = t->object;
+    m->read->item.one_partition = part != NULL;
+    if (part) m->read->item.token = part->token;
     if (part) m->read->key = part->key;
     return m->read;
 }

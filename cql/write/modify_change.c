@@ -20,10 +20,11 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     if (!c) return err_null(err_nomem(w->r->err));
     c->conditional = p->conditional;
     c->applied = true;
-    c->keyspace = p->table->keyspace->name;
-    c->table = p->table->name;
-    c->object = p->table->object;
-    c->token = part->token;
+    c->item = (struct charge_item){.object = p->table->object,
+                                   .one_partition = true,
+                                   .keyspace = p->table->keyspace->name,
+                                   .table = p->table->name,
+                                   .token = part->token};
     c->key = part->key;
     c->key_types = p->table->key_types;
     c->n_key_types = p->table->n_partition_key;

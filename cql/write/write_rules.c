@@ -198,7 +198,7 @@ int write_rules_sized(struct cql_run *r, const struct compat *k) {
     for (const struct op_write *c = r->cost->writes; c; c = c->next) {
         if (c->kind == OP_DELETE) continue;
         struct compat of = compat_in(r, k);
-        compat_is_of(&of, c->keyspace, c->table);
+        compat_is_of(&of, c->item.keyspace, c->item.table);
         bool found = c->image.known == IMAGE_FOUND;
         const struct size_sum row_after = found ? c->image.row : size_row_without_nulls(&c->row);
         const struct size_sum statics_after = found ? c->image.statics : size_statics_without_nulls(&c->statics);

@@ -130,23 +130,15 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 
 static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
 
-/* The usage of one part of the request, counted as a request of its own. A request that is not
- * charged counts only as a request, and as a throttle. */
-static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units,
-                                   uint64_t entities) {
+/* The usage of one item of the request, counted as a request of its own. A request that is not charged
+ * counts only as a request, and as a throttle. */
+static struct usage_window usage_of(const struct ledger_request *q, const struct charge_item *item) {
     struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_THROTTLES] = q->throttled}};
     if (UNLIKELY(!is_charged(q))) return u;
-    u.n[USAGE_READ_HALVES] = read_halves;
-    u.n[USAGE_WRITE_UNITS] = write_units;
-    u.n[USAGE_ENTITIES] = (uint32_t)entities;
+    u.n[USAGE_READ_HALVES] = (uint32_t)item->read_halves;
+    u.n[USAGE_WRITE_UNITS] = (uint32_t)item->write_units;
+    u.n[USAGE_ENTITIES] = (uint32_t)item->entities;
     return u;
-}
-
-/* Adds a part's units and entities to the sums of the whole request. */
-static void join_part(struct usage_window *all, const struct usage_window *u) {
-    all->n[USAGE_READ_HALVES] += u->n[USAGE_READ_HALVES];
-    all->n[USAGE_WRITE_UNITS] += u->n[USAGE_WRITE_UNITS];
-    all->n[USAGE_ENTITIES] += u->n[USAGE_ENTITIES];
 }
 
 /* At least 1, so that subjects whose requests are all throttled are found, too. */
@@ -234,48 +226,37 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
     if (!fresh || origin->reasons) note_origin(&s->partition_origins[at], object, token, origin);
 }
 
-static void add_range(struct shard *s, uint32_t object, int64_t token, const struct usage_window *u) {
-    struct shard_ranges *r = shard_ranges_of(s, object);
-    if (!r) return;
-    shard_range_add(r, token, RANGE_READ_HALVES, u->n[USAGE_READ_HALVES]);
-    shard_range_add(r, token, RANGE_WRITE_UNITS, u->n[USAGE_WRITE_UNITS]);
-    shard_range_add(r, token, RANGE_THROTTLES, u->n[USAGE_THROTTLES]);
-    shard_range_add(r, token, RANGE_ENTITIES, u->n[USAGE_ENTITIES]);
-}
-
-static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r,
-                     struct usage_window *all) {
-    struct usage_window u = part_of(q, r->halves, 0, op_read_entities(r));
-    struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
-    join_part(all, &u);
-    if (t) {
-        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
-        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
-    }
-    if (!r->one_partition) return;
-    const struct shard_origin origin = origin_of(q);
-    add_range(s, r->object, r->token, &u);
-    shard_partition_add(s, second, r->object, r->token, r->key, &u, &origin);
-}
-
-static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w,
-                      struct usage_window *all) {
-    struct usage_window u = part_of(q, w->read_halves, w->write_units + w->static_units, op_write_entities(w));
-    struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
-    join_part(all, &u);
+/* Posts one read or write to its table, its range and its partition, and adds it to the sums of the request. write NULL:
+ * a read. */
+static void add_item(struct shard *s, uint32_t second, const struct ledger_request *q, const struct charge_item *item,
+                     struct slice key, const struct op_write *write, struct usage_window *all) {
+    const struct usage_window u = usage_of(q, item);
+    struct shard_table *t = table_open(s, item->object, item->keyspace, item->table);
+    all->n[USAGE_READ_HALVES] += u.n[USAGE_READ_HALVES];
+    all->n[USAGE_WRITE_UNITS] += u.n[USAGE_WRITE_UNITS];
+    all->n[USAGE_ENTITIES] += u.n[USAGE_ENTITIES];
     if (t && is_charged(q)) {
-        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
-        t->cell.f.n[FIGURE_WRITE_UNITS] += u.n[USAGE_WRITE_UNITS];
-        t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
-        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
-        t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
+        uint64_t *n = t->cell.f.n;
+        n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
+        n[FIGURE_WRITE_UNITS] += u.n[USAGE_WRITE_UNITS];
+        n[FIGURE_STATIC_WRITE_UNITS] += (uint64_t)item->static_units;
+        n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
+        n[FIGURE_CONDITION_FAILED] += item->condition_failed;
         /* a batch belongs to no single table, so each of its writes is a sample of its own table */
-        if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
-        order_add(&t->order, w->key_types, w->n_key_types, w->key, w->token);
+        if (write && q->operation == OPERATION_BATCH)
+            span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
+        if (write) order_add(&t->order, write->key_types, write->n_key_types, key, item->token);
     }
+    if (!item->one_partition) return;
     const struct shard_origin origin = origin_of(q);
-    add_range(s, w->object, w->token, &u);
-    shard_partition_add(s, second, w->object, w->token, w->key, &u, &origin);
+    struct shard_ranges *r = shard_ranges_of(s, item->object);
+    if (r) {
+        shard_range_add(r, item->token, RANGE_READ_HALVES, u.n[USAGE_READ_HALVES]);
+        shard_range_add(r, item->token, RANGE_WRITE_UNITS, u.n[USAGE_WRITE_UNITS]);
+        shard_range_add(r, item->token, RANGE_THROTTLES, u.n[USAGE_THROTTLES]);
+        shard_range_add(r, item->token, RANGE_ENTITIES, u.n[USAGE_ENTITIES]);
+    }
+    shard_partition_add(s, second, item->object, item->token, key, &u, &origin);
 }
 
 static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
@@ -354,11 +335,13 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 
 /* A request to system tables is posted to its connection alone. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
-    struct usage_window all = part_of(q, 0, 0, 0);
+    struct usage_window all = usage_of(q, &(struct charge_item){0});
     bool nothing = q->operation == OPERATION_OTHER && q->outcome == LEDGER_OK;
     if (!q->cost->is_system && !nothing) {
-        for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, &all);
-        for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, &all);
+        for (const struct op_read *r = q->cost->reads; r; r = r->next)
+            add_item(s, second, q, &r->item, r->key, NULL, &all);
+        for (const struct op_write *w = q->cost->writes; w; w = w->next)
+            add_item(s, second, q, &w->item, w->key, w, &all);
         bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
         struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace,
                                            no_table ? "" : q->cost->table);
@@ -372,27 +355,17 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
 
 /* ---- taking back ---- */
 
-static struct ledger_claim_part claim_part(const struct op_write *w) {
-    return (struct ledger_claim_part){.object = w->object,
-                                      .token = w->token,
-                                      .read_halves = w->read_halves,
-                                      .write_units = w->write_units,
-                                      .static_units = w->static_units,
-                                      .entities = (uint32_t)op_write_entities(w),
-                                      .condition_failed = w->conditional && !w->applied};
-}
-
 struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
     struct ledger_claim c = {.operation = operation, .statement_id = statement_id};
     const struct op_write *first = cost->writes;
     uint32_t n = 0;
     if (!first) return c;
-    c.first = claim_part(first);
+    c.first = first->item;
     for (const struct op_write *w = first->next; w; w = w->next) n++;
     if (n) c.others = malloc(n * sizeof(*c.others));
     c.n = 1 + (c.others ? n : 0);
     n = 0;
-    for (const struct op_write *w = first->next; c.others && w; w = w->next) c.others[n++] = claim_part(w);
+    for (const struct op_write *w = first->next; c.others && w; w = w->next) c.others[n++] = w->item;
     return c;
 }
 
@@ -401,19 +374,19 @@ void ledger_claim_fini(struct ledger_claim *c) {
     *c = (struct ledger_claim){0};
 }
 
-static void take_back_part(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim_part *p,
+static void take_back_part(struct shard *s, struct stats *b, uint32_t second, const struct charge_item *p,
                            struct usage_sums *all) {
     struct table_stats *t = stats_find(b, p->object);
     struct figures units = {0};
-    units.n[FIGURE_READ_UNITS] = p->read_halves;
-    units.n[FIGURE_WRITE_UNITS] = p->write_units + p->static_units;
-    units.n[FIGURE_STATIC_WRITE_UNITS] = p->static_units;
-    units.n[FIGURE_ENTITIES] = p->entities;
+    units.n[FIGURE_READ_UNITS] = (uint64_t)p->read_halves;
+    units.n[FIGURE_WRITE_UNITS] = (uint64_t)p->write_units;
+    units.n[FIGURE_STATIC_WRITE_UNITS] = (uint64_t)p->static_units;
+    units.n[FIGURE_ENTITIES] = (uint64_t)p->entities;
     units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
     if (t) stats_take_back(t, second, &units);
-    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves,
-                                       [USAGE_WRITE_UNITS] = p->write_units + p->static_units,
-                                       [USAGE_ENTITIES] = p->entities}};
+    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = (uint64_t)p->read_halves,
+                                       [USAGE_WRITE_UNITS] = (uint64_t)p->write_units,
+                                       [USAGE_ENTITIES] = (uint64_t)p->entities}};
     uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token),
                               usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
     if (at != HEAVY_NONE) usage_take_back(&s->partition_infos[at].usage, second, &u);

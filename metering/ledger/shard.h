@@ -76,17 +76,11 @@ struct ledger_request {
 
 /* The record by which a posted write is reversed when its commit fails: its charges, write by
  * write, with tables and partitions. */
-struct ledger_claim_part {
-    uint32_t object;
-    int64_t token;
-    uint32_t read_halves, write_units, static_units, entities;
-    bool condition_failed;
-};
 struct ledger_claim {
     enum operation operation;
     uint64_t statement_id; /* as posted */
     uint32_t n;            /* 0 if it is no write */
-    struct ledger_claim_part first, *others; /* others: n - 1, on the heap */
+    struct charge_item first, *others; /* others: n - 1, on the heap */
 };
 /* The claim of a successful request, made when it is posted. Without memory it covers the first
  * write only. */
@@ -118,9 +112,9 @@ static inline void shard_range_add(struct shard_ranges *r, int64_t token, enum r
     atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n, memory_order_relaxed);
 }
 /* Adds a successful read of one partition. */
-static inline void shard_range_read(struct shard_ranges *r, const struct op_read *of) {
-    shard_range_add(r, of->token, RANGE_READ_HALVES, of->halves);
-    shard_range_add(r, of->token, RANGE_ENTITIES, (uint32_t)op_read_entities(of));
+static inline void shard_range_read(struct shard_ranges *r, const struct charge_item *of) {
+    shard_range_add(r, of->token, RANGE_READ_HALVES, (uint32_t)of->read_halves);
+    shard_range_add(r, of->token, RANGE_ENTITIES, (uint32_t)of->entities);
 }
 
 /* A request as its partitions note it: its statement, the role of its connection, and why it was

@@ -10,15 +10,14 @@ enum { SECOND_US = 1000000 };
 
 /* Nearly always true, so the fields are compared without branches. */
 static inline bool is_alike(const struct shard_batch *r, const struct op_cost *cost) {
-    const struct op_read *of = cost->reads;
-    uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
-    return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
+    const struct charge_item *of = &cost->reads->item;
+    return !((r->object ^ of->object) | (r->halves ^ (uint64_t)of->read_halves) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
              (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned) |
-             (r->entities ^ op_read_entities(of)));
+             (r->entities ^ (uint64_t)of->entities));
 }
 
 static inline bool count(struct shard_batch *r, const struct op_cost *cost) {
-    if (r->ranges && cost->reads->one_partition) shard_range_read(r->ranges, cost->reads);
+    if (r->ranges && cost->reads->item.one_partition) shard_range_read(r->ranges, &cost->reads->item);
     r->n++;
     r->bytes_read += cost->bytes_read;
     return true;
@@ -29,7 +28,7 @@ SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
     const struct slice key = cost->reads->key;
     uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY;
     if (s->n_keys == SHARD_KEYS) return false;
-    s->keys[s->n_keys++] = (struct shard_key){.token = cost->reads->token, .n = (uint32_t)key.n, .at = s->n_key_bytes};
+    s->keys[s->n_keys++] = (struct shard_key){.token = cost->reads->item.token, .n = (uint32_t)key.n, .at = s->n_key_bytes};
     if (n) memcpy(s->key_bytes + s->n_key_bytes, key.p, n);
     s->n_key_bytes += n;
     s->batch->n_keys++;
@@ -39,7 +38,7 @@ SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
 /* Opens a batch only for a statement that the shard keeps: the text and names of another one are
  * valid only during its request, which therefore is posted at once. */
 SELDOM static bool open_batch(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t began_us) {
-    const struct op_read *of = cost->reads;
+    const struct charge_item *of = &cost->reads->item;
     bool full = s->n_batches == SHARD_BATCHES || s->n_segments == SHARD_SEGMENTS || s->n_keys == SHARD_KEYS;
     if (full || !heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_batches) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
@@ -47,9 +46,9 @@ SELDOM static bool open_batch(struct shard *s, uint64_t statement_id, const stru
     *s->batch = (struct shard_batch){.statement_id = statement_id,
                                  .second_us = began_us / SECOND_US * SECOND_US,
                                  .object = of->object,
-                                 .halves = of->halves,
+                                 .halves = (uint32_t)of->read_halves,
                                  .rows_read = cost->rows_read,
-                                 .entities = op_read_entities(of),
+                                 .entities = (uint64_t)of->entities,
                                  .rows_returned = cost->rows_returned,
                                  .class = (uint8_t)cost->query_class,
                                  .guidance = (uint8_t)cost->guidance_class,
@@ -69,7 +68,7 @@ SELDOM static bool open_segment(struct shard *s, struct ledger_connection *c) {
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
                     int64_t began_us) {
     const struct shard_batch *r = s->batch;
-    const struct op_read *of = cost->reads;
+    const struct charge_item *of = &cost->reads->item;
     assert(began_us == s->began_us || shard_reads_are_timed(s)); /* Q1 */
     s->began_us = began_us;
     bool goes_on =
@@ -78,7 +77,7 @@ bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t state
     bool same = s->batch->n_segments && s->segments[s->n_segments - 1].connection == c;
     if (UNLIKELY(!same) && !open_segment(s, c)) return false;
     if (UNLIKELY(!of->one_partition)) return count(s->batch, cost);
-    bool light = heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves);
+    bool light = heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), (uint64_t)of->read_halves);
     return LIKELY(light) ? count(s->batch, cost) : add_key(s, cost);
 }
 

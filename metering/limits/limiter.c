@@ -48,6 +48,8 @@ void limiter_set_time(struct limiter *l, struct limit_time at) {
     if (at.now_us >= l->time.now_us) l->time = at; /* T2 */
 }
 
+int64_t limiter_wall_us(const struct limiter *l) { return l->time.wall_us; }
+
 /* Moves a restored bucket to the limiter's time. The bucket fills by the wall clock while no server
  * runs, and not at all when that clock was set back meanwhile. 0 stays the time of a new bucket. */
 static void move_restored(const struct limiter *l, struct bucket *b) {
@@ -166,7 +168,7 @@ static void table_follow(struct limiter *l, struct limit_table *t) {
 
 enum { OF_TABLE = 4, OF_PARTITION = 2 };
 
-static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p,
+static void of_table(struct limiter *l, struct limit_table *t, const struct charge_item *p,
                      struct draw draws[OF_TABLE]) {
     t->touched = true;
     table_follow(l, t);
@@ -195,7 +197,7 @@ static void fill(const struct limiter *l, const struct draw *draws, size_t n) {
 /* Fills the buckets of a table, or of the account, after the change of a parameter, so that it counts
  * from now on (T4). */
 static void fill_table(struct limiter *l, struct limit_table *t) {
-    const struct limit_part nothing = {.object = t->object};
+    const struct charge_item nothing = {.object = t->object};
     struct draw draws[OF_TABLE] = {{0}};
     if (t->object) of_table(l, t, &nothing, draws);
     else draws[0] = account_reads(l, 0), draws[1] = account_writes(l, 0);
@@ -301,7 +303,7 @@ struct asking {
     struct limit_over *over;
 };
 
-static void say_over(const struct asking *a, const struct draw *d, const struct limit_part *p, int64_t retry_us) {
+static void say_over(const struct asking *a, const struct draw *d, const struct charge_item *p, int64_t retry_us) {
     *a->over = (struct limit_over){.limit = d->limit,
                                    .rate = d->whole / d->per_unit,
                                    .asked = (double)d->n / d->per_unit,
@@ -313,7 +315,7 @@ static void say_over(const struct asking *a, const struct draw *d, const struct 
 }
 
 /* Returns 0 if taken, or -1 if over. */
-static int draw(const struct asking *a, const struct draw *d, const struct limit_part *p) {
+static int draw(const struct asking *a, const struct draw *d, const struct charge_item *p) {
     if (!d->n) return 0;
     bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);
     int64_t needs = bucket_needs(d->n, d->cap, d->behind);
@@ -344,7 +346,7 @@ static int by_partition(const void *a, const void *b) {
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct limit_part *p,
+static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct charge_item *p,
                          struct draw draws[OF_PARTITION]) {
     const struct divided sought = {.object = p->object, .token = p->token};
     const struct divided *d =
@@ -354,7 +356,7 @@ static void of_partition(const struct limiter *l, struct partition_bucket *b, co
 }
 
 /* Counts what is asked of a partition, and lists it when that is much. */
-static void count_partition(struct limiter *l, struct partition_bucket *b, const struct limit_part *p) {
+static void count_partition(struct limiter *l, struct partition_bucket *b, const struct charge_item *p) {
     enum { MUCH = 8 };
     if (b->round != l->round) {
         b->round = l->round;
@@ -372,7 +374,7 @@ static void count_partition(struct limiter *l, struct partition_bucket *b, const
     *h = (struct hot){.told = {.object = p->object, .of_partition = true, .token = p->token}};
 }
 
-static int draw_partition(const struct asking *a, const struct limit_part *p) {
+static int draw_partition(const struct asking *a, const struct charge_item *p) {
     struct partition_bucket *b = partition_bucket_open(&a->l->partitions, p->object, p->token, a->l->ask);
     struct draw draws[OF_PARTITION];
     if (!b) return 0;
@@ -394,13 +396,13 @@ static struct draw of_connection(const struct limiter *l, struct limit_connectio
 /* The account's quotas apply to provisioned tables only. */
 static int draw_account(const struct asking *a) {
     struct limiter *l = a->l;
-    const struct limit_part *first = a->ask->n_parts ? a->ask->parts : NULL;
+    const struct charge_item *first = a->ask->n_items ? a->ask->items : NULL;
     int64_t read = 0, write = 0;
-    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
-        const struct limit_table *t = table_open(l, a->ask->parts[i].object);
+    for (uint32_t i = 0; i < a->ask->n_items; i++) {
+        const struct limit_table *t = table_open(l, a->ask->items[i].object);
         if (!t || !t->read.provisioned) continue;
-        read += a->ask->parts[i].read_halves;
-        write += a->ask->parts[i].write_units;
+        read += a->ask->items[i].read_halves;
+        write += a->ask->items[i].write_units;
     }
     const struct draw draws[] = {
         of_connection(l, a->ask->connection, a->ask->statements),
@@ -416,10 +418,10 @@ static int draw_account(const struct asking *a) {
 static enum limit_mode ask_limits(const struct asking *a) {
     struct limiter *l = a->l;
     if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
-    const struct limit_part *parts = a->ask->parts;
-    for (uint32_t i = 0, next; i < a->ask->n_parts; i = next) {
-        struct limit_part sum = parts[i]; /* of all parts of the table */
-        for (next = i + 1; next < a->ask->n_parts && parts[next].object == sum.object; next++) {
+    const struct charge_item *parts = a->ask->items;
+    for (uint32_t i = 0, next; i < a->ask->n_items; i = next) {
+        struct charge_item sum = parts[i]; /* of all parts of the table */
+        for (next = i + 1; next < a->ask->n_items && parts[next].object == sum.object; next++) {
             sum.read_halves += parts[next].read_halves;
             sum.write_units += parts[next].write_units;
         }
@@ -429,7 +431,7 @@ static enum limit_mode ask_limits(const struct asking *a) {
         of_table(l, t, &sum, draws);
         for (size_t k = 0; k < OF_TABLE; k++)
             if (draw(a, &draws[k], &sum)) return t->mode;
-        for (const struct limit_part *p = &parts[i]; p < &parts[next]; p++)
+        for (const struct charge_item *p = &parts[i]; p < &parts[next]; p++)
             if (p->one_partition && draw_partition(a, p)) return t->mode;
     }
     return LIMITS_OFF;
@@ -440,7 +442,7 @@ static enum limit_mode ask_limits(const struct asking *a) {
 static int group_over(const struct asking *a, enum limit_id limit, int64_t n) {
     int64_t most = a->l->o.values.of[limit];
     if (n <= most) return 0;
-    say_over(a, &(struct draw){.limit = limit, .whole = most, .n = n, .per_unit = 1}, a->ask->parts, 0);
+    say_over(a, &(struct draw){.limit = limit, .whole = most, .n = n, .per_unit = 1}, a->ask->items, 0);
     return -1;
 }
 
@@ -448,8 +450,8 @@ static int ask_entities(const struct asking *a) {
     struct limiter *l = a->l;
     int64_t all = 0;
     bool behind = true;
-    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
-        const struct limit_part *p = &a->ask->parts[i];
+    for (uint32_t i = 0; i < a->ask->n_items; i++) {
+        const struct charge_item *p = &a->ask->items[i];
         bool reads = !p->write_units;
         struct partition_bucket *b = p->one_partition
                                          ? partition_bucket_open(&l->partitions, p->object, p->token, l->ask)
@@ -460,7 +462,7 @@ static int ask_entities(const struct asking *a) {
         behind = behind && reads;
     }
     struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, 0, &account_open(l)->entities, all, behind);
-    return draw(a, &d, a->ask->n_parts ? a->ask->parts : NULL);
+    return draw(a, &d, a->ask->n_items ? a->ask->items : NULL);
 }
 
 static void ask_guidance(struct asking *a) {
@@ -497,8 +499,8 @@ static void count(struct limiter *l, const struct limit_over *o) {
 
 /* Counts what is asked of tables and of the account, whatever becomes of the request. */
 static void count_demand(struct limiter *l, const struct limit_ask *ask) {
-    for (uint32_t i = 0; i < ask->n_parts; i++) {
-        const struct limit_part *p = &ask->parts[i];
+    for (uint32_t i = 0; i < ask->n_items; i++) {
+        const struct charge_item *p = &ask->items[i];
         struct limit_table *t = table_open(l, p->object);
         if (!t || t->mode == LIMITS_OFF) continue;
         t->read_part.asked += (uint64_t)p->read_halves;
@@ -512,7 +514,7 @@ static void count_demand(struct limiter *l, const struct limit_ask *ask) {
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out) {
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     enum { OF_PART = 7, OF_ASK = 4 };
-    uint32_t need = OF_PART * ask->n_parts + OF_ASK;
+    uint32_t need = OF_PART * ask->n_items + OF_ASK;
     if (need > l->cap_taken) {
         struct taken *taken = realloc(l->taken, need * sizeof(*taken));
         if (!taken) return; /* without memory nothing is limited */
@@ -544,13 +546,13 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
     if (over) return;
     /* An admitted request counts for peaks and auto scaling. */
     int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
-    for (uint32_t i = 0; i < ask->n_parts; i++) {
-        struct limit_table *t = table_open(l, ask->parts[i].object);
+    for (uint32_t i = 0; i < ask->n_items; i++) {
+        struct limit_table *t = table_open(l, ask->items[i].object);
         if (!t || t->mode == LIMITS_OFF) continue;
-        capacity_add(&t->read, wall_us, ask->parts[i].read_halves, window, l->o.scales);
-        capacity_add(&t->write, wall_us, ask->parts[i].write_units, window, l->o.scales);
-        t->read_part.used += (uint64_t)ask->parts[i].read_halves;
-        t->write_part.used += (uint64_t)ask->parts[i].write_units;
+        capacity_add(&t->read, wall_us, ask->items[i].read_halves, window, l->o.scales);
+        capacity_add(&t->write, wall_us, ask->items[i].write_units, window, l->o.scales);
+        t->read_part.used += (uint64_t)ask->items[i].read_halves;
+        t->write_part.used += (uint64_t)ask->items[i].write_units;
     }
 }
 
@@ -566,7 +568,7 @@ static void refill(const struct limiter *l, const struct draw *d) {
 }
 
 static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b,
-                          const struct limit_part *p) {
+                          const struct charge_item *p) {
     struct draw draws[OF_TABLE + OF_PARTITION + 2];
     size_t n = OF_TABLE;
     of_table(l, t, p, draws);
@@ -581,7 +583,7 @@ static void refill_limits(struct limiter *l, struct limit_table *t, struct parti
     for (size_t i = 0; i < n; i++) refill(l, &draws[i]);
 }
 
-void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took) {
+void limiter_give_back(struct limiter *l, const struct charge_item *p, struct limit_took took) {
     struct limit_table *t = table_open(l, p->object);
     struct partition_bucket *b = p->one_partition ? partition_bucket_find(&l->partitions, p->object, p->token) : NULL;
     l->account->touched = true;
@@ -605,7 +607,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
     struct limit_table *t = table_open(l, object);
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     if (!t || t->mode != LIMITS_ENFORCE) return true;
-    const struct limit_part part = {.object = object, .keyspace = t->keyspace, .table = t->table};
+    const struct charge_item part = {.object = object, .keyspace = t->keyspace, .table = t->table};
     const struct limit_ask ask = {0};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
     const struct draw draws[] = {
@@ -728,7 +730,7 @@ static void divide_partition(struct limiter *l, const struct limit_demand *of, c
 
 static void fill_partitions(const struct limiter *l, const struct divided *of, size_t n) {
     for (const struct divided *d = of; d < of + n; d++) {
-        const struct limit_part nothing = {.object = d->object, .token = d->token};
+        const struct charge_item nothing = {.object = d->object, .token = d->token};
         struct partition_bucket *b = partition_bucket_find(&l->partitions, d->object, d->token);
         struct draw draws[OF_PARTITION];
         if (!b) continue;

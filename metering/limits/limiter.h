@@ -30,21 +30,12 @@
 #include "metering/limits/limit.h"
 #include "metering/limits/limit_table.h"
 #include "metering/limits/partition_buckets.h"
+#include "metering/size/op_cost.h"
 
 /* The limiter's state of a connection, initially all zeros. */
 struct limit_connection {
     struct bucket statements;
     uint32_t refused_in_row; /* by the guidance, since a statement was let through */
-};
-
-/* The cost of a request on one partition, or on a range of them; parts of one partition stand
- * together. */
-struct limit_part {
-    uint32_t object;
-    const char *keyspace, *table;
-    bool one_partition;
-    int64_t token;
-    int64_t read_halves, write_units, entities;
 };
 
 /* A reading of both clocks. Buckets fill by now_us, a monotonic clock. Minutes and windows follow
@@ -57,10 +48,10 @@ struct limit_time {
 struct limit_ask {
     struct limit_connection *connection;
     int64_t statements;
-    uint32_t n_parts;
-    /* parts of a table are adjacent, and each partition is one part, so a bucket is checked once,
-     * for the sum */
-    const struct limit_part *parts;
+    uint32_t n_items;
+    /* The items of a table are adjacent, and each partition has one item, so that a bucket is checked once, for the
+     * sum. */
+    const struct charge_item *items;
     /* The input of the group rules, for a batch that writes one partition; group_operations 0: the
      * rules are not checked. */
     int64_t group_operations, group_bytes, group_same_row;
@@ -106,9 +97,9 @@ int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, con
                    const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
 
-/* A thread that shares the limiter reads the clock under the same lock under which it calls this
- * function. A reading older than the newest one is ignored. */
+/* Ignores a reading that is older than the newest one (T2). */
 void limiter_set_time(struct limiter *l, struct limit_time at);
+int64_t limiter_wall_us(const struct limiter *l);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
@@ -128,7 +119,7 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
  * scaling forget its counts, unless the minute of the request is over. The statement still counts
  * for its connection. A bucket then holds as much as without the request, or more: units that would
  * have overflowed meanwhile may remain, up to the amount given back. */
-void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
+void limiter_give_back(struct limiter *l, const struct charge_item *p, struct limit_took took);
 
 /* Checks a read of the table before it runs. Returns false if the account or the table is in debt,
  * so limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is

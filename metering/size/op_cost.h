@@ -40,13 +40,25 @@ struct size_sum {
 
 void size_sum_add(struct size_sum *to, const struct size_sum *from);
 
+/* One item of a charge: a read or a write of a table, and its units in one Region. Whoever records the
+ * work sets the table and the partition, charge_compute sets the units. The limiter, the ledger, and
+ * the reversal of a failed write read these items. */
+struct charge_item {
+    uint32_t object;              /* the table's, of the catalogue */
+    bool one_partition;           /* token is that of the partition; else a range of tokens was read */
+    bool condition_failed;
+    const char *keyspace, *table; /* schema snapshot's */
+    int64_t token;
+    int64_t read_halves, write_units;
+    int64_t static_units;         /* of write_units: those of static data */
+    int64_t entities;
+};
+
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */
 struct op_read {
     struct op_read *next;
-    const char *keyspace, *table; /* schema snapshot's */
-    bool one_partition;           /* token and key are those of the partition; else a range of tokens was read */
-    int64_t token;
-    struct slice key;             /* as struct eng_part has it */
+    struct charge_item item;
+    struct slice key;             /* of the partition, as struct eng_part has it */
     struct size_sum rows, statics; /* of the data processed, returned or not */
     /* of those rows, the ones that were not returned because they */
     uint64_t filtered;   /* did not match */
@@ -55,8 +67,6 @@ struct op_read {
     uint64_t at_bound;   /* match the range's excluded upper bound */
     /* are markers of deletions alone, which a table with client-side timestamps keeps for some days */
     uint64_t markers;
-    uint32_t object;     /* the table's, of the catalogue */
-    uint32_t halves;     /* half read units, as computed by charge_compute */
 };
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
@@ -77,6 +87,7 @@ struct op_image {
  * partition. */
 struct op_write {
     struct op_write *next;
+    struct charge_item item;
     enum op_write_kind kind;
     bool has_row, has_static;
     bool many;                  /* the deletion of a range or a partition */
@@ -86,17 +97,13 @@ struct op_write {
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
     /* LWT: the row was there; when not applied, row is the size of the row that was there */
     bool row_existed;
-    const char *keyspace, *table; /* schema snapshot's */
-    int64_t token;              /* of the partition, and its key as struct eng_part has it */
-    struct slice key;
+    struct slice key;           /* of the partition, as struct eng_part has it */
     const struct cql_type *const *key_types; /* of the n_key_types columns of the key; schema snapshot's */
     uint32_t n_key_types;
     bool left_out;              /* write_keep_half has taken it out of the list */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
     /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
     struct slice row_key;
-    uint32_t object;            /* the table's, of the catalogue */
-    uint32_t read_halves, write_units, static_units; /* in each Region; as computed by charge_compute */
 };
 
 struct op_cost {

@@ -117,7 +117,7 @@ static bool is_where(const struct fault_rule *r, const struct cql_run *q) {
     for (const struct table_use *t = tables; t; t = t->next)
         compare_table(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
     for (const struct op_write *w = q->cost->writes; w; w = w->next)
-        compare_table(&p, r, w->keyspace, w->table, q->cost->is_system);
+        compare_table(&p, r, w->item.keyspace, w->item.table, q->cost->is_system);
     if (q->cost->table) compare_table(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
     if (change && change->keyspace) compare_table(&p, r, change->keyspace, change->name, false);
     if (p.control || (p.system && !*r->keyspace_name)) return false;
@@ -131,7 +131,7 @@ static bool may_be_applied_partly(const struct cql_run *q) {
     if (q->answer.stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
     if (!first || first->conditional) return false;
     for (const struct op_write *w = first->next; w && !several; w = w->next)
-        several = w->object != first->object || w->token != first->token || !slice_eq(w->key, first->key);
+        several = w->item.object != first->item.object || w->item.token != first->item.token || !slice_eq(w->key, first->key);
     return several;
 }
 

@@ -282,11 +282,11 @@ static void test_a_read_says_whose_it_is(void **state) {
     const struct op_read *first = h->cost.reads, *second = first->next;
     assert_string_equal(first->keyspace, "k");
     assert_string_equal(first->table, "t");
-    assert_true(first->one_partition && second->one_partition && !second->next);
+    assert_true(first->item.one_partition && second->item.one_partition && !second->next);
     assert_true(slice_eq(first->key, slice_of("\0\0\0\1", 4)) && slice_eq(second->key, slice_of("\0\0\0\2", 4)));
-    assert_true(first->token == -4069959284402364209 && second->token == -3248873570005575792);
+    assert_true(first->item.token == -4069959284402364209 && second->item.token == -3248873570005575792);
     run_ok(h, "SELECT v FROM t");
-    assert_false(h->cost.reads->one_partition);
+    assert_false(h->cost.reads->item.one_partition);
 }
 
 /* ---- batches of rows ---- */

@@ -210,10 +210,10 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
     g->written = g->written || eng_durable_seq(g->h->eng) != g->seq || !eng_batch_empty(g->h->batch);
     assert_true(!r->cost->is_write || r->cost->writes);
     for (const struct op_write *w = r->cost->writes; w; w = w->next) {
-        assert_string_equal(w->keyspace, "k");
-        assert_true(strcmp(w->table, "t") == 0 || strcmp(w->table, "n") == 0);
+        assert_string_equal(w->item.keyspace, "k");
+        assert_true(strcmp(w->item.table, "t") == 0 || strcmp(w->item.table, "n") == 0);
         assert_int_equal(w->key.n, 4);
-        assert_int_equal(w->token, murmur3_token(w->key));
+        assert_int_equal(w->item.token, murmur3_token(w->key));
     }
     return ++g->asked == g->refuse_at ? err_set(e, ERR_OVERLOADED, "refused by the test") : 0;
 }

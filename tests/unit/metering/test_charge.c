@@ -189,7 +189,7 @@ static void test_read_of_one_row(void **state) {
         if (r->rows.rows != 1 || r->statics.rows || f->cost.empty_partitions) continue;
         uint32_t halves = (uint32_t)(size_read_steps(r->rows.bytes) << (consistency == CHARGE_STRONG));
         assert_int_equal(2 * total(f, consistency), halves);
-        assert_int_equal(r->halves, halves);
+        assert_int_equal(r->item.read_halves, halves);
         assert_int_equal(has_rule(f, RULE_READ_PROCESSED), r->filtered);
         told++;
     }
@@ -323,8 +323,8 @@ static void test_write_in_each_region(void **state) {
     w->regions = 3;
     assert_true(total(f, CHARGE_STRONG) == 3 * (2 * 2 + 2 * 1));
     assert_true(has_rule(f, RULE_WRITE_REGIONS));
-    assert_int_equal(w->write_units, 2 * 2); /* capacity and limits count what one Region takes */
-    assert_int_equal(w->static_units, 2 * 1);
+    assert_int_equal(w->item.write_units, 2 * 2 + 2 * 1); /* capacity and limits count what one Region takes */
+    assert_int_equal(w->item.static_units, 2 * 1);
     assert_true(f->charge.region_write_units == 2 * 2 + 2 * 1);
     w->conditional = true;
     w->row_existed = true;

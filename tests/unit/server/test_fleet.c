@@ -95,8 +95,9 @@ static int teardown(void **state) {
 static void charge(struct world *w, int i, uint32_t object, uint32_t units) {
     char table[8];
     snprintf(table, sizeof(table), "t%u", object);
-    struct op_write write = {.keyspace = "k", .table = table, .object = object, .token = 5, .key = slice_str("key"),
-                             .has_row = true, .write_units = units};
+    struct op_write write = {.item = {.object = object, .one_partition = true, .keyspace = "k", .table = table,
+                                      .token = 5, .write_units = units, .entities = 1},
+                             .key = slice_str("key"), .has_row = true};
     struct op_cost cost = {.writes = &write, .keyspace = "k", .table = table, .object = object};
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us,
                                .took_us = 100, .statement_id = 1, .text = slice_str("INSERT")};
@@ -379,13 +380,13 @@ static void begin_limited(struct world *w, int i) {
 /* A second with three times the limit's writes at a server, and its round. Returns how many are admitted. */
 static uint32_t second_of(struct world *w, int i) {
     struct server *s = &w->servers[i];
-    const struct limit_part p = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 1};
+    const struct charge_item p = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 1};
     uint32_t admitted = 0;
     limiter_set_time(s->limiter, (struct limit_time){.now_us = now_us, .wall_us = now_us});
     for (int k = 0; k < 3 * UNITS; k++) {
         struct limit_verdict v;
         limiter_ask(s->limiter,
-                    &(struct limit_ask){.connection = &s->connection, .statements = 1, .n_parts = 1, .parts = &p}, &v);
+                    &(struct limit_ask){.connection = &s->connection, .statements = 1, .n_items = 1, .items = &p}, &v);
         admitted += !limit_refuses(&v);
     }
     if (fleet_round(s->fleet, false, &w->e)) fail_msg("%s", w->e.text);

@@ -94,13 +94,13 @@ static struct limiter *open_limiter(const struct limiter_options *o, const struc
 }
 
 /* Whether the limiter refuses the part at that time. */
-static bool refuses(struct limiter *l, const struct schema_table *t, int64_t now_us, struct limit_part p) {
+static bool refuses(struct limiter *l, const struct schema_table *t, int64_t now_us, struct charge_item p) {
     struct limit_connection c = {0};
     struct limit_verdict v;
     p.object = OBJECT;
     p.keyspace = t->keyspace->name;
     p.table = t->name;
-    const struct limit_ask ask = {.connection = &c, .n_parts = 1, .parts = &p};
+    const struct limit_ask ask = {.connection = &c, .n_items = 1, .items = &p};
     set_time(l, now_us);
     limiter_ask(l, &ask, &v);
     return limit_refuses(&v);
@@ -134,7 +134,7 @@ static double run_trial(const struct trial *t) {
                 left -= units;
                 for (double n; units > 0; units -= n) {
                     n = units < portion ? units : portion;
-                    const struct limit_part p = {.read_halves = t->reads ? (int64_t)(2 * n + 0.5) : 0,
+                    const struct charge_item p = {.read_halves = t->reads ? (int64_t)(2 * n + 0.5) : 0,
                                                  .write_units = t->reads ? 0 : (int64_t)(n + 0.5)};
                     if (refuses(l, t->t, now + k * (US / parts), p)) break;
                 }
@@ -238,7 +238,7 @@ int day_judge_partition(const struct schema_table *t, bool guidance, struct work
             due += asks[k].rate / TENTHS;
             int64_t n = (int64_t)due, now_us = (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS);
             due -= (double)n;
-            struct limit_part part = {.one_partition = true, .token = (int64_t)p->rank};
+            struct charge_item part = {.one_partition = true, .token = (int64_t)p->rank};
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
@@ -251,11 +251,11 @@ int day_judge_partition(const struct schema_table *t, bool guidance, struct work
 
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
     const struct workload_table *t = measure_input(m, d->table);
-    if (t && t->n_parts) {
+    if (t && t->n_items) {
         d->observed = true;
         d->n_partitions = t->n_keys;
         d->n_over = t->n_over;
-        d->n_shown = t->n_parts < HOT_SHOWN ? t->n_parts : HOT_SHOWN;
+        d->n_shown = t->n_items < HOT_SHOWN ? t->n_items : HOT_SHOWN;
         memcpy(d->shown, t->parts, d->n_shown * sizeof(*t->parts));
         return 0;
     }

@@ -236,12 +236,12 @@ static bool counts(const struct capturing *x, const struct trace_request *r) {
 static bool one_partition(const struct op_cost *c, int64_t *token, struct slice *key) {
     bool first = true;
     for (const struct op_read *r = c->reads; r; r = r->next) {
-        if (!r->one_partition || (!first && r->token != *token)) return false;
-        *token = r->token, *key = r->key, first = false;
+        if (!r->item.one_partition || (!first && r->item.token != *token)) return false;
+        *token = r->item.token, *key = r->key, first = false;
     }
     for (const struct op_write *r = c->writes; r; r = r->next) {
-        if (!first && r->token != *token) return false;
-        *token = r->token, *key = r->key, first = false;
+        if (!first && r->item.token != *token) return false;
+        *token = r->item.token, *key = r->key, first = false;
     }
     return !first;
 }

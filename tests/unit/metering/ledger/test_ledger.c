@@ -34,14 +34,16 @@ static struct ledger *open_ledger(unsigned n_shards, const char *path) {
 /* A write of so many units to a partition of a table. */
 static void post_by(struct ledger *l, unsigned shard, uint64_t statement_id, uint32_t object, int64_t token,
                     uint32_t units) {
-    struct op_write w = {.keyspace = "k",
-                         .table = object == 1 ? "one" : "two",
-                         .object = object,
-                         .token = token,
+    struct op_write w = {.item = {.object = object,
+                                  .one_partition = true,
+                                  .keyspace = "k",
+                                  .table = object == 1 ? "one" : "two",
+                                  .token = token,
+                                  .write_units = units,
+                                  .entities = 1},
                          .key = slice_str("key"),
-                         .has_row = true,
-                         .write_units = units};
-    struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
+                         .has_row = true};
+    struct op_cost cost = {.writes = &w, .keyspace = w.item.keyspace, .table = w.item.table, .object = object};
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us,
                                .took_us = 100, .statement_id = statement_id, .text = slice_str("INSERT")};
     ledger_post(l, shard, &q);
@@ -149,22 +151,26 @@ static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_w
     struct ledger *l = open_ledger(1, NULL);
     struct ledger_connection c = {.role = "writer"};
     ledger_connect(l, 0, &c);
-    struct op_write second = {.keyspace = "k",
-                              .table = "two",
-                              .object = TWO,
-                              .token = 8,
+    struct op_write second = {.item = {.object = TWO,
+                                       .one_partition = true,
+                                       .keyspace = "k",
+                                       .table = "two",
+                                       .token = 8,
+                                       .write_units = 10,
+                                       .static_units = 3,
+                                       .entities = 1},
                               .key = slice_str("b"),
-                              .has_row = true,
-                              .write_units = 7,
-                              .static_units = 3};
+                              .has_row = true};
     struct op_write first = {.next = &second,
-                             .keyspace = "k",
-                             .table = "one",
-                             .object = ONE,
-                             .token = 5,
+                             .item = {.object = ONE,
+                                      .one_partition = true,
+                                      .keyspace = "k",
+                                      .table = "one",
+                                      .token = 5,
+                                      .write_units = 4,
+                                      .entities = 1},
                              .key = slice_str("a"),
-                             .has_row = true,
-                             .write_units = 4};
+                             .has_row = true};
     struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
     post(l, 0, 3, 9, 11); /* the innocent one */
     post_batch(l, &cost, &c, 77);
@@ -446,8 +452,8 @@ static void connect_and_post(struct ledger *l, const char *role, int requests) {
     struct ledger_connection c = {0};
     snprintf(c.role, sizeof(c.role), "%s", role);
     ledger_connect(l, 0, &c);
-    struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .halves = 3};
-    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object};
+    struct op_read r = {.item = {.object = 1, .keyspace = "k", .table = "one", .read_halves = 3}};
+    struct op_cost cost = {.reads = &r, .keyspace = "k", .table = "one", .object = 1};
     struct ledger_request q = {
         .cost = &cost, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
     for (int i = 0; i < requests; i++) ledger_post(l, 0, &q);
@@ -529,24 +535,26 @@ static struct slice key_of(int64_t token) {
 static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n,
                       enum how how) {
     int token = n % 2 ? n % WRITTEN_TOKENS : n;
-    struct op_read r = {.keyspace = "k",
-                        .table = object == 1 ? "one" : "two",
-                        .object = object,
-                        .one_partition = n / 31 % 5 != 4,
-                        .token = token,
+    int rows = 1 + n / 17 % 2;
+    struct op_read r = {.item = {.object = object,
+                                 .one_partition = n / 31 % 5 != 4,
+                                 .keyspace = "k",
+                                 .table = object == 1 ? "one" : "two",
+                                 .token = token,
+                                 .read_halves = 1 + n / 12 % 3,
+                                 .entities = rows},
                         .key = key_of(token),
-                        .rows.rows = 1 + (uint64_t)n / 17 % 2,
-                        .halves = 1 + (uint32_t)n / 12 % 3};
+                        .rows.rows = (uint64_t)rows};
     struct op_cost cost = {.reads = &r,
-                           .keyspace = r.keyspace,
-                           .table = r.table,
+                           .keyspace = r.item.keyspace,
+                           .table = r.item.table,
                            .object = object,
                            .bytes_read = 100 + (uint64_t)n,
                            .rows_read = r.rows.rows,
                            .rows_returned = n / 23 % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
     int64_t took_us = took_of(n);
-    loads[object][token] += r.one_partition ? r.halves : 0;
+    loads[object][token] += r.item.one_partition ? (uint64_t)r.item.read_halves : 0;
     struct ledger_request q = {.cost = &cost,
                                .operation = OPERATION_SELECT,
                                .statements = 1,
@@ -847,16 +855,16 @@ static void *read_many(void *arg) {
     struct ledger_connection c = {.role = "reader"};
     ledger_connect(p->l, p->shard, &c);
     for (int i = 0; i < 20000; i++) {
-        struct op_read r = {.keyspace = "k",
-                            .table = "one",
-                            .object = 1,
-                            .one_partition = true,
-                            .token = i % 5000,
+        struct op_read r = {.item = {.object = 1,
+                                     .one_partition = true,
+                                     .keyspace = "k",
+                                     .table = "one",
+                                     .token = i % 5000,
+                                     .read_halves = 1,
+                                     .entities = 1},
                             .key = slice_str("key"),
-                            .rows.rows = 1,
-                            .halves = 1};
-        struct op_cost cost = {
-            .reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object, .rows_read = 1};
+                            .rows.rows = 1};
+        struct op_cost cost = {.reads = &r, .keyspace = "k", .table = "one", .object = 1, .rows_read = 1};
         struct ledger_request q = {.cost = &cost,
                                    .operation = OPERATION_SELECT,
                                    .statements = 1,

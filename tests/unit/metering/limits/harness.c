@@ -33,21 +33,21 @@ void ask_now(struct world *w, const struct limit_ask *a) {
     limiter_ask(w->l, a, &w->v);
 }
 
-bool ask(struct world *w, struct limit_part p) {
+bool ask(struct world *w, struct charge_item p) {
     p.object = p.object ? p.object : 1;
     p.keyspace = "k";
     p.table = "t";
-    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_parts = 1, .parts = &p};
+    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_items = 1, .items = &p};
     ask_now(w, &a);
     return !limit_refuses(&w->v);
 }
 
 bool writes(struct world *w, int64_t token, int64_t units) {
-    return ask(w, (struct limit_part){.one_partition = true, .token = token, .write_units = units, .entities = 1});
+    return ask(w, (struct charge_item){.one_partition = true, .token = token, .write_units = units, .entities = 1});
 }
 
 bool reads(struct world *w, int64_t token, int64_t halves) {
-    return ask(w, (struct limit_part){.one_partition = true, .token = token, .read_halves = halves, .entities = 1});
+    return ask(w, (struct charge_item){.one_partition = true, .token = token, .read_halves = halves, .entities = 1});
 }
 
 const struct limit_table *table_now(struct world *w, uint32_t i) {

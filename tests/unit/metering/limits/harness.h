@@ -28,7 +28,7 @@ void set_time(struct limiter *l, int64_t now_us);
 void ask_now(struct world *w, const struct limit_ask *a);
 
 /* Whether a statement with one part is let through; of table 1 where the part names none. */
-bool ask(struct world *w, struct limit_part p);
+bool ask(struct world *w, struct charge_item p);
 bool writes(struct world *w, int64_t token, int64_t units);
 bool reads(struct world *w, int64_t token, int64_t halves);
 

@@ -143,13 +143,13 @@ static void turn(struct world *w, int i, int n) {
 
 /* Asks for so many writes of one unit. */
 static void ask(struct world *w, int i, uint32_t object, uint64_t n) {
-    const struct limit_part p = {.object = object, .keyspace = "k", .table = object == 1 ? "t" : "on_demand",
+    const struct charge_item p = {.object = object, .keyspace = "k", .table = object == 1 ? "t" : "on_demand",
                                  .one_partition = true, .token = 7, .write_units = 1};
     limiter_set_time(w->limiters[i], (struct limit_time){.now_us = w->now_us, .wall_us = w->now_us});
     for (uint64_t k = 0; k < n; k++) {
         struct limit_verdict v;
         limiter_ask(w->limiters[i],
-                    &(struct limit_ask){.connection = &w->connections[i], .statements = 1, .n_parts = 1, .parts = &p},
+                    &(struct limit_ask){.connection = &w->connections[i], .statements = 1, .n_items = 1, .items = &p},
                     &v);
         w->admitted[i] += !limit_refuses(&v);
     }

@@ -52,8 +52,9 @@ static void test_a_wall_clock_that_is_set_back_stops_nothing(void **state) {
         int64_t back_us = second < 90 ? 0 : (int64_t)3600 * S;
         limiter_set_time(w.l, (struct limit_time){.now_us = w.now_us, .wall_us = w.now_us - back_us});
         for (int i = 0; i < 3; i++) {
-            struct limit_part p = {1, "k", "t", true, i, 0, 30, 1};
-            limiter_ask(w.l, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_parts = 1, .parts = &p}, &w.v);
+            struct charge_item p = {.object = 1, .one_partition = true, .keyspace = "k", .table = "t", .token = i,
+                                    .write_units = 30, .entities = 1};
+            limiter_ask(w.l, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_items = 1, .items = &p}, &w.v);
             assert_false(limit_refuses(&w.v));
         }
     }
@@ -62,7 +63,7 @@ static void test_a_wall_clock_that_is_set_back_stops_nothing(void **state) {
 }
 
 static void give_back(struct world *w, int64_t token, int64_t units) {
-    struct limit_part p = {.object = 1, .one_partition = true, .token = token, .write_units = units, .entities = 1};
+    struct charge_item p = {.object = 1, .one_partition = true, .token = token, .write_units = units, .entities = 1};
     set_time(w->l, w->now_us);
     limiter_give_back(w->l, &p, limit_took(&w->v, w->now_us));
 }
@@ -194,11 +195,12 @@ static void test_a_refused_request_takes_nothing(void **state) {
     struct limiter_options o = options("on-demand-write=100,partition-write=10,connection=1000");
     struct world w;
     open_world(&w, &o);
-    struct limit_part batch[] = {{1, "k", "t", true, 1, 0, 50, 1},
-                                 {1, "k", "t", true, 2, 0, 5, 1},
-                                 {1, "k", "t", true, 3, 0, 5, 1}};
+    struct charge_item batch[3];
+    for (int i = 0; i < 3; i++)
+        batch[i] = (struct charge_item){.object = 1, .one_partition = true, .keyspace = "k", .table = "t",
+                                        .token = i + 1, .write_units = i ? 5 : 50, .entities = 1};
     assert_true(writes(&w, 2, 10));
-    struct limit_ask a = {.connection = &w.c, .statements = 1, .n_parts = 3, .parts = batch};
+    struct limit_ask a = {.connection = &w.c, .statements = 1, .n_items = 3, .items = batch};
     batch[0].write_units = 5;
     for (int i = 0; i < 500; i++) {
         ask_now(&w, &a);
@@ -212,10 +214,10 @@ static void test_a_refused_request_takes_nothing(void **state) {
     limiter_free(w.l);
 }
 
-static bool asks_two(struct world *w, struct limit_part of) {
-    struct limit_part parts[] = {of, of};
+static bool asks_two(struct world *w, struct charge_item of) {
+    struct charge_item parts[] = {of, of};
     parts[1].token++;
-    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_parts = 2, .parts = parts};
+    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_items = 2, .items = parts};
     ask_now(w, &a);
     return !limit_refuses(&w->v);
 }
@@ -224,7 +226,7 @@ static void test_several_partitions_ask_their_table_once(void **state) {
     (void)state;
     struct limiter_options o = options("on-demand-write=10,on-demand-read=10");
     struct world w;
-    struct limit_part write = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 8},
+    struct charge_item write = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 8},
                       read = write;
     read.write_units = 0;
     read.read_halves = 30;
@@ -363,7 +365,7 @@ static int64_t peak_after_a_failure(int64_t told_after_us, bool others) {
     if (others) assert_true(writes(&w, 2, 1));
     set_time(w.l, w.now_us);
     limiter_give_back(
-        w.l, &(struct limit_part){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1},
+        w.l, &(struct charge_item){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1},
         took);
     w.now_us += (int64_t)1800 * S;
     int64_t peak = table_now(&w, 1)->write.peak;
@@ -485,7 +487,7 @@ static void test_the_innocent_table_and_partition_do_not_pay(void **state) {
     assert_false(writes(&w, 7, 1));
     for (int i = 0; i < 9; i++) assert_true(writes(&w, 100 + i, 10)); /* the rest of the table's capacity */
     assert_false(writes(&w, 200, 1));
-    assert_true(ask(&w, (struct limit_part){.object = 2, .one_partition = true, .token = 7, .write_units = 10}));
+    assert_true(ask(&w, (struct charge_item){.object = 2, .one_partition = true, .token = 7, .write_units = 10}));
     limiter_free(w.l);
 }
 
@@ -518,7 +520,7 @@ static void test_entities_are_counted_apart_from_units(void **state) {
     o.guidance = GUIDANCE_ENFORCE;
     struct world w;
     open_world(&w, &o);
-    struct limit_part scan = {.one_partition = true, .token = 3, .read_halves = 2, .entities = 1000}, point = scan;
+    struct charge_item scan = {.one_partition = true, .token = 3, .read_halves = 2, .entities = 1000}, point = scan;
     point.entities = 1;
     assert_true(ask(&w, scan)); /* behind: it has run */
     const int64_t least[] = {90, 250, 570, 1000}, most[] = {130, 370, 850, 1000};
@@ -554,7 +556,8 @@ static void test_the_group_rules(void **state) {
     o.guidance = GUIDANCE_WARN;
     struct world w;
     open_world(&w, &o);
-    struct limit_part p = {1, "k", "t", true, 1, 0, 1, 1};
+    struct charge_item p = {.object = 1, .one_partition = true, .keyspace = "k", .table = "t", .token = 1,
+                            .write_units = 1, .entities = 1};
     const struct {
         int64_t operations, bytes, same_row;
         enum limit_id limit;
@@ -565,8 +568,8 @@ static void test_the_group_rules(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct limit_ask a = {.connection = &w.c,
                               .statements = 1,
-                              .n_parts = 1,
-                              .parts = &p,
+                              .n_items = 1,
+                              .items = &p,
                               .group_operations = cases[i].operations,
                               .group_bytes = cases[i].bytes,
                               .group_same_row = cases[i].same_row};

@@ -20,11 +20,15 @@ static uint64_t random_next(uint64_t *state) {
     return *state;
 }
 
-static struct limit_part random_part(uint64_t *r) {
+static struct charge_item random_part(uint64_t *r) {
     bool write = random_next(r) % 2;
     int64_t n = 1 + (int64_t)(random_next(r) % 8 ? random_next(r) % 4 : random_next(r) % 60);
-    return (struct limit_part){1 + random_next(r) % 3,        "k",           "t",           random_next(r) % 8 != 0,
-                               (int64_t)(random_next(r) % 6), write ? 0 : n, write ? n : 0, n};
+    struct charge_item item = {.keyspace = "k", .table = "t", .entities = n};
+    item.object = 1 + random_next(r) % 3;
+    item.one_partition = random_next(r) % 8 != 0;
+    item.token = (int64_t)(random_next(r) % 6);
+    *(write ? &item.write_units : &item.read_halves) = n;
+    return item;
 }
 
 /* All that a trace is answered with, as text. */
@@ -38,11 +42,11 @@ static void replay(uint64_t seed, struct buf *out) {
         assert_int_equal(limiter_define(w.l, t, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
     uint64_t r = seed;
     for (int i = 0; i < 4000; i++) {
-        struct limit_part parts[4];
+        struct charge_item parts[4];
         uint32_t n = 1 + (uint32_t)(random_next(&r) % 4);
         for (uint32_t k = 0; k < n; k++) parts[k] = random_part(&r);
         w.now_us += (int64_t)(random_next(&r) % 40000);
-        struct limit_ask a = {.connection = &w.c, .statements = n, .n_parts = n, .parts = parts};
+        struct limit_ask a = {.connection = &w.c, .statements = n, .n_items = n, .items = parts};
         ask_now(&w, &a);
         buf_printf(out, "%d ", i);
         if (w.v.over.limit != LIMITS) limit_over_json(&w.v.over, out);
@@ -119,12 +123,12 @@ static bool model_asks(struct model_draw *draws, uint32_t n, bool behind, double
 }
 
 /* Writes of one to four partitions, as a batch, or reads of them, as an IN. */
-static uint32_t random_parts(uint64_t *r, struct limit_part parts[MODEL_PARTS]) {
+static uint32_t random_parts(uint64_t *r, struct charge_item parts[MODEL_PARTS]) {
     uint32_t n = 1 + (uint32_t)(random_next(r) % (2 * MODEL_PARTS)), first = (uint32_t)(random_next(r) % TOKENS);
     if (n > MODEL_PARTS) n = 1;
     parts[0] = random_part(r);
     for (uint32_t k = 0; k < n; k++) {
-        struct limit_part like = random_part(r);
+        struct charge_item like = random_part(r);
         if (k) parts[k] = parts[0];
         if (k && parts[0].write_units) parts[k].write_units = like.read_halves + like.write_units;
         if (k && parts[0].read_halves) parts[k].read_halves = like.read_halves + like.write_units;
@@ -135,7 +139,7 @@ static uint32_t random_parts(uint64_t *r, struct limit_part parts[MODEL_PARTS]) 
     return n;
 }
 
-static uint32_t draws_of(struct model *m, const struct limit_part *parts, uint32_t n, bool behind,
+static uint32_t draws_of(struct model *m, const struct charge_item *parts, uint32_t n, bool behind,
                          struct model_draw *draws) {
     draws[0] = (struct model_draw){behind ? &m->read : &m->write, 0};
     for (uint32_t k = 0; k < n; k++) {
@@ -159,14 +163,14 @@ static void test_random_traces_agree_with_a_model(void **state) {
         uint64_t r = seed * 1234567;
         int refused = 0, close = 0, several = 0;
         for (int i = 0; i < 5000; i++) {
-            struct limit_part parts[MODEL_PARTS];
+            struct charge_item parts[MODEL_PARTS];
             struct model_draw draws[1 + MODEL_PARTS];
             uint32_t n = random_parts(&r, parts);
             bool behind = parts[0].read_halves > 0, near;
             w.now_us += (int64_t)(random_next(&r) % 60) * 1000;
             uint32_t n_draws = draws_of(&m, parts, n, behind, draws);
             bool may = model_asks(draws, n_draws, behind, (double)w.now_us / S, &near);
-            ask_now(&w, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_parts = n, .parts = parts});
+            ask_now(&w, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_items = n, .items = parts});
             bool did = !limit_refuses(&w.v);
             if (near) {
                 may = did;
@@ -247,7 +251,7 @@ static void open_faulty(struct world *w, bool moves) {
         struct capacity c = t == 2 ? p : (struct capacity){0};
         assert_int_equal(limiter_define(w->l, t, "k", t == 3 ? "t3" : "t", &c, &c), 0);
         /* from where on a bucket fills */
-        struct limit_part once = {.object = t, .one_partition = true, .token = 99, .write_units = 1, .read_halves = 1};
+        struct charge_item once = {.object = t, .one_partition = true, .token = 99, .write_units = 1, .read_halves = 1};
         assert_true(ask(w, once));
     }
 }
@@ -255,7 +259,7 @@ static void open_faulty(struct world *w, bool moves) {
 /* A statement or a batch, and whether the disk takes it. */
 struct attempt {
     int64_t at_us;
-    struct limit_part parts[FAULTY_PARTS];
+    struct charge_item items[FAULTY_PARTS];
     uint32_t n;
     bool fails;
     int64_t told_us; /* when, told late */
@@ -266,11 +270,11 @@ struct attempt {
 static struct attempt random_attempt(uint64_t *r, int64_t now_us) {
     struct attempt a = {.n = random_next(r) % 4 ? 1 : FAULTY_PARTS, .fails = random_next(r) % 3 == 0};
     for (uint32_t i = 0; i < a.n; i++) {
-        a.parts[i] = random_part(r);
-        a.parts[i].object = 1 + (uint32_t)(random_next(r) % FAULTY_TABLES);
-        a.parts[i].one_partition = true;
+        a.items[i] = random_part(r);
+        a.items[i].object = 1 + (uint32_t)(random_next(r) % FAULTY_TABLES);
+        a.items[i].one_partition = true;
         /* a condition reads and writes */
-        if (random_next(r) % 4 == 0) a.parts[i].read_halves = a.parts[i].write_units = 1;
+        if (random_next(r) % 4 == 0) a.items[i].read_halves = a.items[i].write_units = 1;
     }
     int64_t steps[] = {0, 1, 3000, 60000, random_next(r) % 400 ? 20000 : (int64_t)200 * S};
     a.at_us = now_us + steps[random_next(r) % ARRAY_LEN(steps)];
@@ -278,7 +282,7 @@ static struct attempt random_attempt(uint64_t *r, int64_t now_us) {
 }
 
 static bool attempt_asks(struct world *w, const struct attempt *a) {
-    struct limit_ask ask = {.connection = &w->c, .statements = 1, .n_parts = a->n, .parts = a->parts};
+    struct limit_ask ask = {.connection = &w->c, .statements = 1, .n_items = a->n, .items = a->items};
     w->now_us = a->at_us;
     ask_now(w, &ask);
     return !limit_refuses(&w->v);
@@ -286,7 +290,7 @@ static bool attempt_asks(struct world *w, const struct attempt *a) {
 
 static void attempt_fails(struct world *w, const struct attempt *a) {
     set_time(w->l, w->now_us);
-    for (uint32_t i = 0; i < a->n; i++) limiter_give_back(w->l, &a->parts[i], a->took);
+    for (uint32_t i = 0; i < a->n; i++) limiter_give_back(w->l, &a->items[i], a->took);
 }
 
 static int64_t level_at(struct bucket b, int64_t now_us, int64_t rate, int64_t cap) {
@@ -347,7 +351,7 @@ static void test_what_fails_at_once_might_never_have_been_asked(void **state) {
 static void capacities_use(struct capacity c[FAULTY_TABLES + 1], const struct attempt *a, bool of_writes,
                            int64_t window_s) {
     for (uint32_t i = 0; i < a->n; i++)
-        capacity_add(&c[a->parts[i].object], a->at_us, of_writes ? a->parts[i].write_units : a->parts[i].read_halves,
+        capacity_add(&c[a->items[i].object], a->at_us, of_writes ? a->items[i].write_units : a->items[i].read_halves,
                      window_s, true);
 }
 
@@ -394,7 +398,7 @@ static int64_t model_write_level(struct world *w, uint32_t table, const struct a
     struct bucket b = {0};
     for (int i = 0; i < n; i++)
         for (uint32_t k = 0; k < applied[i].n; k++) {
-            const struct limit_part *p = &applied[i].parts[k];
+            const struct charge_item *p = &applied[i].items[k];
             if (p->object != table || !p->write_units) continue;
             bucket_fill(&b, applied[i].at_us, rate, cap, rate);
             b.level -= p->write_units * BUCKET_UNIT;
@@ -430,7 +434,7 @@ static void test_what_fails_late_comes_back_too(void **state) {
                 if (failing[k].told_us > w.now_us) continue;
                 attempt_fails(&w, &failing[k]);
                 for (uint32_t m = 0; m < failing[k].n; m++)
-                    came_back[failing[k].parts[m].object] += failing[k].parts[m].write_units * BUCKET_UNIT;
+                    came_back[failing[k].items[m].object] += failing[k].items[m].write_units * BUCKET_UNIT;
                 failing[k] = failing[--n_failing];
                 n_failed++;
             }
@@ -479,7 +483,7 @@ static void test_a_limiter_goes_on_where_the_one_before_ended(void **state) {
                 assert_memory_equal(limiter_table(a.l, i)->counts, limiter_table(b.l, i)->counts,
                                     sizeof(struct limit_counts) * LIMITS);
         }
-        struct limit_part p = {.object = 1 + (random >> 28 & 1),
+        struct charge_item p = {.object = 1 + (random >> 28 & 1),
                                .one_partition = true,
                                .token = step,
                                .write_units = random >> 20 & 7,

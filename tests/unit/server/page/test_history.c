@@ -123,9 +123,10 @@ static void test_the_heaviest_partitions_are_kept(void **state) {
 static void post(struct ledger *l, uint32_t object, int64_t token, uint32_t units) {
     char name[16];
     snprintf(name, sizeof(name), "t%u", object);
-    struct op_write w = {.keyspace = "k", .table = name, .object = object, .token = token, .key = slice_str("key"),
-                         .has_row = true, .write_units = units};
-    struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
+    struct op_write w = {.item = {.object = object, .one_partition = true, .keyspace = "k", .table = name, .token = token,
+                                  .write_units = units, .entities = 1},
+                         .key = slice_str("key"), .has_row = true};
+    struct op_cost cost = {.writes = &w, .keyspace = "k", .table = name, .object = object};
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us,
                                .took_us = 2000, .statement_id = 1, .text = slice_str("INSERT")};
     ledger_post(l, 0, &q);
