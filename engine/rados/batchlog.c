@@ -122,8 +122,7 @@ static int make_log(struct rados *s, struct err *e) {
     return 0;
 }
 
-/* In place of the log with the number `lost`; the threads that find it lost meanwhile wait for nothing. */
-static int replace_log(struct rados *s, uint32_t lost, struct err *e) {
+int batchlog_begin(struct rados *s, uint32_t lost, struct err *e) {
     if (pthread_mutex_trylock(&s->log_lock))
         return err_set(e, ERR_OVERLOADED, "this server begins another log of batches, because another server took it "
                                           "for dead and removed its log; nothing was written, try again");
@@ -131,8 +130,6 @@ static int replace_log(struct rados *s, uint32_t lost, struct err *e) {
     pthread_mutex_unlock(&s->log_lock);
     return rc;
 }
-
-int batchlog_open(struct rados *s, struct err *e) { return replace_log(s, 0, e); }
 
 int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *arg) {
     struct omap_pairs names = {0};
@@ -231,7 +228,7 @@ static int log_batch(struct rados *s, const struct eng_batch *b, struct batchlog
     put_changes(&value, b);
     int rc = buf_failed(&value) ? -ENOMEM : write_record(s, buf_slice(&value), log, key);
     for (int i = 0; rc == -ECANCELED && i < TRIES; i++) {
-        if (replace_log(s, log->number, e) < 0) {
+        if (batchlog_begin(s, log->number, e) < 0) {
             buf_fini(&value);
             return -1;
         }

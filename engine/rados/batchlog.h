@@ -40,8 +40,9 @@ struct batchlog {
     uint64_t registered_us; /* when, since 1970; 0 if unknown */
 };
 
-/* Begins the log of an open store. */
-int batchlog_open(struct rados *s, struct err *e) MUST_CHECK;
+/* Begins a log in place of the store's log with the number `lost`; 0 for the first one. Threads that find the same log
+ * lost meanwhile do not wait: they get ERR_OVERLOADED. Returns 0, or -1 with *e set. */
+int batchlog_begin(struct rados *s, uint32_t lost, struct err *e) MUST_CHECK;
 /* Ends it; what cannot be reached is left to other servers. No batch is written meanwhile or later. */
 void batchlog_close(struct rados *s);
 /* Calls fn with each log that is registered, of an incarnation or, 0, of all, until it returns less than 0. 0, or a

@@ -72,15 +72,6 @@ static void put_point(const struct bisection *x, uint64_t point, struct buf *out
     buf_u64(out, point);
 }
 
-/* As a C string. p NULL: no memory. */
-static const char *string_of(struct arena *a, struct slice record_key) {
-    struct buf b;
-    buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(record_key.p + ENGI_KEY_TOKEN, record_key.n - ENGI_KEY_TOKEN));
-    buf_u8(&b, 0);
-    return (const char *)arena_take(a, &b).p;
-}
-
 /* The keys in front of the range's end that one operation has found. */
 struct found {
     uint64_t n;                /* from on, up to the number that was asked for */
@@ -90,7 +81,7 @@ struct found {
 static int look(struct bisection *x, const uint64_t *points, int n_points, uint64_t most, struct found *out) {
     struct omap_read r = {.pool = &x->s->pool};
     struct omap_pairs got = {0};
-    const char *start = string_of(&x->arena, buf_slice(&x->from));
+    const char *start = omap_key_string(&x->arena, buf_slice(&x->from), "");
     int rc = start ? 0 : -ENOMEM;
     *out = (struct found){0};
     if (start) omap_read_add_keys(&r, start, most);
@@ -98,7 +89,8 @@ static int look(struct bisection *x, const uint64_t *points, int n_points, uint6
         struct buf b;
         buf_init(&b, 0);
         put_point(x, points[i], &b);
-        if (!buf_failed(&b) && (start = string_of(&x->arena, buf_slice(&b)))) omap_read_add_keys(&r, start, 1);
+        if (!buf_failed(&b) && (start = omap_key_string(&x->arena, buf_slice(&b), "")))
+            omap_read_add_keys(&r, start, 1);
         else rc = -ENOMEM;
         buf_fini(&b);
     }
@@ -154,7 +146,7 @@ int bisect_object(struct rados *s, const char *object, const struct bisect_range
     buf_put_slice(&x.to, range->to);
     buf_clear(begin, SIZE_MAX);
     buf_put_slice(begin, range->from);
-    const char *end = string_of(&x.arena, range->to);
+    const char *end = omap_key_string(&x.arena, range->to, "");
     if (!end || buf_failed(&x.from) || buf_failed(&x.to) || buf_failed(begin)) rc = -ENOMEM;
     else x.end = slice_str(end);
     for (int step = 0; rc >= 0 && step < STEPS; step++) {

@@ -9,18 +9,18 @@ enum {
     PAGE_LEAST = 3,
     PAGE_UNKNOWN = 12, /* keys at most while the size of a shard's rows is unknown */
     PAGE_FIRST = 128, /* keys of the first page of a partition at most: many readers want few rows */
-    PAGE_MORE = 8,    /* keys beside the records that a caller expects: deletions, a static row, second operands */
+    PAGE_MORE = 8,    /* keys beyond the records that a caller expects: deletions, a static row, second operands */
     PAGE_TIMES = 4,   /* as many the next time */
-    /* Keys to be read of a wide partition's shard: each may be a fence, up to which an OSD passes over
-     * many removed keys (Q17). */
+    /* Keys read from a wide partition's shard: each may be a fence, and an OSD skips many removed keys
+     * up to it (Q17). */
     WIDE_FIRST = 4,
-    WIDE_TIMES = 4, /* as many the next time, when none was */
+    WIDE_TIMES = 4, /* as many the next time, if none was a fence */
     CHUNK = 32 << 10,
     FOLD_OPERANDS = 8,
-    TRIES = 16, /* of a page whose first part is of a moment that is past */
+    TRIES = 16, /* of a page whose first part was read as of a moment that is past */
 };
 
-/* The next page begins in the partition with that prefix; empty: in none, or in one that is unknown. */
+/* The next page begins in the partition with that prefix; an empty prefix means in no partition, or an unknown one. */
 static void enter(struct cursor *c, struct slice prefix) {
     if (prefix.n && slice_eq(prefix, buf_slice(&c->part))) return;
     buf_clear(&c->part, SIZE_MAX);
@@ -28,7 +28,7 @@ static void enter(struct cursor *c, struct slice prefix) {
     c->has_moment = false;
 }
 
-/* The next page begins with the record, which lies in the part of a table that begins with key. */
+/* The next page begins with the first record of the table that is not less than key. */
 static int start_at(struct cursor *c, struct slice key) {
     uint8_t token[8] = {0};
     size_t n = key.n > ENGI_KEY_TOKEN ? key.n - ENGI_KEY_TOKEN : 0;
@@ -42,15 +42,15 @@ static int start_at(struct cursor *c, struct slice key) {
     return buf_failed(&c->start) || buf_failed(&c->part) ? -ENOMEM : 0;
 }
 
-/* The next page begins behind a key of the same shard. */
-static int start_behind(struct cursor *c, struct slice key) {
+/* The next page begins after a key of the same shard. */
+static int start_after(struct cursor *c, struct slice key) {
     buf_clear(&c->start, SIZE_MAX);
     buf_put_slice(&c->start, key);
     buf_u8(&c->start, 0);
     return buf_failed(&c->start) ? -ENOMEM : 0;
 }
 
-/* The prefix of the partition of an object's key, in the page's arena. */
+/* Reads the prefix of the partition from an object's key, into the page's arena. */
 static int partition_of(struct cursor *c, struct slice key, struct slice *prefix) {
     struct buf record;
     buf_init(&record, 0);
@@ -62,22 +62,8 @@ static int partition_of(struct cursor *c, struct slice key, struct slice *prefix
     return prefix->p && n ? 0 : -EBADMSG;
 }
 
-/* An object's key as a C string: the escaped prefix of a partition, and more. */
-static const char *string_of(struct cursor *c, struct slice prefix, const char *behind) {
-    struct buf b;
-    buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
-    buf_put_str(&b, behind);
-    return (const char *)arena_take(&c->page, &b).p;
-}
-
-static struct slice own_value(const struct omap_pairs *pairs, enum omap_partition_key what) {
-    struct slice value = fetch_partition_value(pairs, what);
-    return value.p ? value : slice_of("", 0);
-}
-
-/* The operation that was read last is the moment of the partition in which the next page begins, and
- * whose own keys are among the pairs. */
+/* Makes the latest read the moment of the partition in which the next page begins. The partition's own keys are
+ * among the pairs. */
 static int keep_moment(struct cursor *c, const struct omap_pairs *pairs) {
     arena_reset(&c->moment_arena);
     c->shard = c->f.shard;
@@ -85,30 +71,30 @@ static int keep_moment(struct cursor *c, const struct omap_pairs *pairs) {
     c->moment.counters = ARENA_ARRAY(&c->moment_arena, c->f.head.n_counters + 1, struct shard_counter);
     buf_clear(&c->mark, SIZE_MAX);
     buf_clear(&c->pieces, SIZE_MAX);
-    buf_put_slice(&c->mark, own_value(pairs, OMAP_REMOVALS));
-    buf_put_slice(&c->pieces, own_value(pairs, OMAP_PIECES));
+    buf_put_slice(&c->mark, fetch_partition_value(pairs, OMAP_REMOVALS));
+    buf_put_slice(&c->pieces, fetch_partition_value(pairs, OMAP_PIECES));
     if (!c->moment.counters || buf_failed(&c->mark) || buf_failed(&c->pieces)) return -ENOMEM;
     memcpy(c->moment.counters, c->f.head.counters, c->f.head.n_counters * sizeof(struct shard_counter));
     c->has_moment = true;
     return 0;
 }
 
-/* Goes on with a partition as of its moment; partitions behind it begin as of now. When operands were removed or
- * moved meanwhile, that moment is past, and the page begins as of now. -EAGAIN: it begins again, because its first
- * part is of the moment before. */
+/* Continues with a partition as of its moment; later partitions begin as of now. If operands were removed or
+ * moved meanwhile, that moment is past, and the page begins as of now. Returns 0, or -EAGAIN if the page must start
+ * again, because its first part was read as of the earlier moment. */
 static int apply_moment(struct cursor *c) {
     const struct omap_pairs *own = &c->f.pairs[1];
-    struct slice pieces = own_value(own, OMAP_PIECES);
-    bool passed = c->f.shard != c->shard || !slice_eq(own_value(own, OMAP_REMOVALS), buf_slice(&c->mark)) ||
+    struct slice pieces = fetch_partition_value(own, OMAP_PIECES);
+    bool passed = c->f.shard != c->shard || !slice_eq(fetch_partition_value(own, OMAP_REMOVALS), buf_slice(&c->mark)) ||
                   !slice_eq(pieces, buf_slice(&c->pieces));
     if (passed) return c->pairs.n ? -EAGAIN : keep_moment(c, own);
-    const char *prefix = string_of(c, buf_slice(&c->part), "");
+    const char *prefix = omap_key_string(&c->page, buf_slice(&c->part), "");
     if (!prefix) return -ENOMEM;
     fetch_as_of(&c->f.pairs[0], prefix, &c->moment, &c->f.head);
     return 0;
 }
 
-/* No more keys are in this shard: the next page begins with the shard behind it. */
+/* No more keys are in this shard: the next page begins with the next shard. */
 static int next_shard(struct cursor *c) {
     uint8_t key[ENGI_KEY_LENGTH];
     uint64_t last = c->f.shard ? shard_last(&c->f.shard->id) : ~(uint64_t)0;
@@ -121,15 +107,15 @@ static int next_shard(struct cursor *c) {
 }
 
 /* More keys follow the page, whose first and last keys as read are given. So its last record and its
- * last partition may be incomplete. If another partition is in front of that, the page ends there;
- * else it ends in front of the last record, and its partition goes on as of now. Returns 1 if the
- * page is complete. Returns 0 if all of it is one record. */
+ * last partition may be incomplete. The page ends before its last partition, if it has another one; otherwise it ends
+ * before its last record, and its partition continues as of now. Returns 1 if the page is complete, or 0 if all of it
+ * is one record. */
 static int cut_page(struct cursor *c, struct slice first, struct slice last) {
     struct slice first_part, last_part, record = omap_key_record_part(last);
     struct omap_pairs *p = &c->pairs;
     if (partition_of(c, first, &first_part) < 0 || partition_of(c, last, &last_part) < 0) return -EBADMSG;
     if (!slice_eq(first_part, last_part)) {
-        const char *begin = string_of(c, last_part, "");
+        const char *begin = omap_key_string(&c->page, last_part, "");
         if (!begin) return -ENOMEM;
         while (p->n && slice_cmp(p->items[p->n - 1].key, slice_str(begin)) > 0) p->n--;
         return start_at(c, last_part) < 0 ? -ENOMEM : 1;
@@ -140,19 +126,19 @@ static int cut_page(struct cursor *c, struct slice first, struct slice last) {
     if (buf_failed(&c->part) || (!c->has_moment && keep_moment(c, own) < 0)) return -ENOMEM;
     size_t n = p->n;
     while (n && slice_eq(omap_key_record_part(p->items[n - 1].key), record)) n--;
-    if (!n) return start_behind(c, last);
+    if (!n) return start_after(c, last);
     p->n = n;
-    return start_behind(c, slice_of(record.p, record.n - 1)) < 0 ? -ENOMEM : 1;
+    return start_after(c, slice_of(record.p, record.n - 1)) < 0 ? -ENOMEM : 1;
 }
 
-/* Keys of a page. */
+/* Returns the number of keys that a page should have. */
 static uint64_t page_keys(const struct cursor *c, const struct shard *sh) {
     uint64_t bytes = sh ? atomic_load(&sh->key_bytes) : 0;
     uint64_t fit = bytes ? PAGE_BYTES / bytes : PAGE_UNKNOWN;
     return fit < PAGE_LEAST ? PAGE_LEAST : fit < c->max ? fit : c->max;
 }
 
-/* Some small rows in front of large ones say little of these. So the average falls by half at a time. */
+/* Small rows may precede large ones. So the average falls by at most half at a time. */
 static void note_size(const struct omap_pairs *got, struct shard *sh) {
     uint64_t bytes = 0, n = 0, before = atomic_load(&sh->key_bytes) / 2;
     for (size_t i = 0; i < got->n; i++) {
@@ -163,15 +149,7 @@ static void note_size(const struct omap_pairs *got, struct shard *sh) {
     if (n) atomic_store(&sh->key_bytes, bytes / n > before ? bytes / n : before);
 }
 
-/* Keys to be read of the shard. */
-static uint64_t page_max(struct cursor *c) {
-    struct shard *sh = shard_map_find(&c->s->shards, c->table, c->position);
-    uint64_t keys = page_keys(c, sh);
-    bool wide = c->part.n && sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == c->position;
-    return wide && c->wide_max < keys ? c->wide_max : keys;
-}
-
-/* The shard returned these keys of a wide partition. */
+/* Adapts the number of keys to read, after the shard has returned keys of a wide partition. */
 static void note_wide(struct cursor *c) {
     const struct omap_pairs *got = &c->f.pairs[0];
     bool fence = false;
@@ -182,33 +160,23 @@ static void note_wide(struct cursor *c) {
     atomic_store(&c->f.shard->has_wide, true);
 }
 
-/* Reads the keys behind the start. */
-static int read_on(struct cursor *c) {
-    const char *within = c->prefix.p ? string_of(c, c->prefix, "") : "";
-    const char *own = c->part.n ? string_of(c, buf_slice(&c->part), OMAP_PARTITION_KEYS) : NULL;
-    struct fetch_part parts[2] = {{(const char *)c->start.p, within, page_max(c)},
-                                  {own, own, OMAP_PARTITION_KEYS_MAX}};
-    if (!within || (c->part.n && !own)) return -ENOMEM;
-    return fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f);
-}
-
 static void cut_at(struct omap_pairs *pairs, struct slice key) {
     while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, key) >= 0) pairs->n--;
 }
 
-/* The page begins in a wide partition: it ends with it, at the latest, and gets the rows of its pieces. */
+/* The page begins in a wide partition: it ends with the partition at the latest, and gets the rows of its pieces. */
 static int take_wide(struct cursor *c, struct slice pieces, const char *range_end, struct slice *last, bool *more) {
     struct omap_pairs *got = &c->f.pairs[0];
     note_size(got, c->f.shard);
     struct fetch_part part = {(const char *)c->start.p, "", page_keys(c, c->f.shard), range_end};
-    const char *end = string_of(c, buf_slice(&c->part), "\xff");
+    const char *end = omap_key_string(&c->page, buf_slice(&c->part), "\xff");
     if (!end) return -ENOMEM;
     cut_at(got, slice_str(end));
     *more = *more && slice_cmp(*last, slice_str(end)) < 0;
     return pieces_add(c->s, buf_slice(&c->part), pieces, &part, &c->page, got, last, more);
 }
 
-/* Ends the page in front of the first wide partition that begins in it. Returns 1 if there is one, and the
+/* Ends the page before the first wide partition that begins in it. Returns 1 if there is one; the
  * next page begins there. */
 static int stop_at_wide(struct cursor *c) {
     struct omap_pairs *got = &c->f.pairs[0];
@@ -217,33 +185,34 @@ static int stop_at_wide(struct cursor *c) {
     while (i < got->n && omap_key_of_partition(got->items[i].key) != OMAP_PIECES) i++;
     if (i == got->n) return 0;
     if (partition_of(c, got->items[i].key, &prefix) < 0) return -EBADMSG;
-    const char *begin = string_of(c, prefix, ""), *own = string_of(c, prefix, OMAP_PARTITION_KEYS "P");
+    const char *begin = omap_key_string(&c->page, prefix, "");
+    const char *own = omap_key_string(&c->page, prefix, OMAP_PARTITION_KEYS "P");
     if (!begin || !own) return -ENOMEM;
-    /* The next page, which reads the partition's own keys, would not find that of another record. */
+    /* Otherwise the next page, which reads the partition's own keys, would not find this one. */
     if (!slice_eq(got->items[i].key, slice_str(own))) return -EBADMSG;
     cut_at(got, slice_str(begin));
     return start_at(c, prefix) < 0 ? -ENOMEM : 1;
 }
 
-/* No more keys are in a wide partition: the next page begins behind it. */
-static int leave_wide(struct cursor *c) {
-    const char *end = string_of(c, buf_slice(&c->part), "\xff");
-    c->ended = c->prefix.p != NULL;
-    enter(c, slice_of("", 0));
-    return end ? start_behind(c, slice_str(end)) : -ENOMEM;
-}
-
-/* Reads a page; one that consists of operands of one record goes on until it has all of them. */
+/* Reads a page; a page that consists of operands of one record continues until it has all of them. */
 static int read_page(struct cursor *c) {
     struct slice first = {0};
-    const char *end = c->prefix.p && c->upper.p ? string_of(c, c->upper, "") : NULL; /* of the range */
+    const char *end = c->prefix.p && c->upper.p ? omap_key_string(&c->page, c->upper, "") : NULL; /* of the range */
     int rc = c->prefix.p && c->upper.p && !end ? -ENOMEM : 0;
     while (rc == 0) {
-        if ((rc = read_on(c)) < 0) return rc;
+        struct shard *sh = shard_map_find(&c->s->shards, c->table, c->position);
+        uint64_t max = page_keys(c, sh);
+        bool wide = c->part.n && sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == c->position;
+        if (wide && c->wide_max < max) max = c->wide_max;
+        const char *within = c->prefix.p ? omap_key_string(&c->page, c->prefix, "") : "";
+        const char *own = c->part.n ? omap_key_string(&c->page, buf_slice(&c->part), OMAP_PARTITION_KEYS) : NULL;
+        struct fetch_part parts[2] = {{(const char *)c->start.p, within, max}, {own, own, OMAP_PARTITION_KEYS_MAX}};
+        if (!within || (c->part.n && !own)) return -ENOMEM;
+        if ((rc = fetch(c->s, c->table, c->position, parts, own ? 2 : 1, &c->page, &c->f)) < 0) return rc;
         struct omap_pairs *got = &c->f.pairs[0];
-        struct slice pieces = own_value(&c->f.pairs[1], OMAP_PIECES);
+        struct slice pieces = fetch_partition_value(&c->f.pairs[1], OMAP_PIECES);
         bool more = c->f.shard && c->f.more[0] && got->n, stops = false;
-        /* As read: the page goes on behind it, also if all keys are of after the moment. */
+        /* As read: the page continues after `last`, also if all keys were appended after the moment. */
         struct slice begin = got->n ? got->items[0].key : first, last = got->n ? got->items[got->n - 1].key : first;
         if (pieces.n) note_wide(c);
         if (c->has_moment && c->f.shard) rc = apply_moment(c);
@@ -253,7 +222,13 @@ static int read_page(struct cursor *c) {
         if (!first.p) first = got->n ? got->items[0].key : begin;
         if (rc < 0 || (rc = fetch_append(&c->pairs, got)) < 0) return rc;
         if (stops) return 0;
-        if (!more) return pieces.n ? leave_wide(c) : next_shard(c);
+        if (!more && pieces.n) { /* the next page begins after the wide partition */
+            const char *past = omap_key_string(&c->page, buf_slice(&c->part), "\xff");
+            c->ended = c->prefix.p != NULL;
+            enter(c, slice_of("", 0));
+            return past ? start_after(c, slice_str(past)) : -ENOMEM;
+        }
+        if (!more) return next_shard(c);
         if (end && slice_cmp(last, slice_str(end)) >= 0) {
             c->ended = true;
             return 0;
@@ -302,7 +277,7 @@ void cursor_expect(struct cursor *c, uint64_t records) {
 void cursor_restart(struct cursor *c, struct slice lower, struct slice upper, uint64_t keys, uint64_t shard_keys) {
     assert(c->prefix.p);
     c->ended = false;
-    /* One key more: it lies behind the range, and so tells that all of it was read. */
+    /* One key more: a key after the range shows that all of the range was read. */
     c->max = keys < OMAP_READ_MAX ? keys + 1 : OMAP_READ_MAX;
     if (shard_keys < OMAP_READ_MAX) c->wide_max = shard_keys + 1;
     c->at = c->records.n = 0;
@@ -310,7 +285,7 @@ void cursor_restart(struct cursor *c, struct slice lower, struct slice upper, ui
     if (start_at(c, lower) < 0) c->start.failed = true;
 }
 
-struct slice cursor_pieces(const struct cursor *c) { return own_value(&c->f.pairs[1], OMAP_PIECES); }
+struct slice cursor_pieces(const struct cursor *c) { return fetch_partition_value(&c->f.pairs[1], OMAP_PIECES); }
 
 void cursor_fini(struct cursor *c) {
     fetched_fini(&c->f);
@@ -324,26 +299,13 @@ void cursor_fini(struct cursor *c) {
     buf_fini(&c->pieces);
 }
 
-static int page_error(const struct cursor *c, int rc, struct err *e) {
-    if (rc == -EAGAIN) return err_set(e, ERR_READ_TIMEOUT, "the partition was rewritten while it was read; try again");
-    return pool_error(e, rc, POOL_READS, c->f.shard ? c->f.shard->name : "of rows");
-}
-
-/* Whether the key lies behind the next page's start. */
-static bool is_behind(const struct cursor *c, struct slice key) {
-    struct buf b;
-    buf_init(&b, 0);
-    if (key.n > ENGI_KEY_TOKEN) omap_key_escape(&b, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN));
-    bool behind = buf_failed(&b) || slice_cmp(buf_slice(&b), slice_of(c->start.p, c->start.n - 1)) > 0;
-    buf_fini(&b);
-    return behind;
-}
-
 int cursor_next(struct cursor *c, const struct record **out, struct err *e) {
     while (c->at == c->records.n) {
         if (c->ended) return 0;
         int rc = buf_failed(&c->start) ? -ENOMEM : next_page(c);
-        if (rc < 0) return page_error(c, rc, e);
+        if (rc == -EAGAIN)
+            return err_set(e, ERR_READ_TIMEOUT, "the partition was rewritten while it was read; try again");
+        if (rc < 0) return pool_error(e, rc, POOL_READS, c->f.shard ? c->f.shard->name : "of rows");
     }
     const struct record *r = &c->records.items[c->at];
     if (c->upper.p && slice_cmp(r->key, c->upper) >= 0) {
@@ -359,6 +321,13 @@ int cursor_next(struct cursor *c, const struct record **out, struct err *e) {
 
 int cursor_seek(struct cursor *c, struct slice key, const struct record **out, struct err *e) {
     while (c->at < c->records.n && slice_cmp(c->records.items[c->at].key, key) < 0) c->at++;
-    if (c->at == c->records.n && !c->ended && is_behind(c, key) && start_at(c, key) < 0) return err_nomem(e);
+    if (c->at == c->records.n && !c->ended) {
+        struct buf b;
+        buf_init(&b, 0);
+        if (key.n > ENGI_KEY_TOKEN) omap_key_escape(&b, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN));
+        bool skips = buf_failed(&b) || slice_cmp(buf_slice(&b), slice_of(c->start.p, c->start.n - 1)) > 0;
+        buf_fini(&b);
+        if (skips && start_at(c, key) < 0) return err_nomem(e);
+    }
     return cursor_next(c, out, e);
 }

@@ -1,6 +1,10 @@
+#include "engine/rados/fetch.h"
+
+#include <assert.h>
 #include <errno.h>
 
-#include "engine/rados/fetch.h"
+#define DROPS "dropped"
+enum { TABLE_DIGITS = 5 };
 
 void fetched_fini(struct fetched *f) {
     for (size_t i = 0; i < FETCH_PARTS; i++) omap_pairs_fini(&f->pairs[i]);
@@ -26,13 +30,6 @@ int fetch_object(struct rados *s, const char *name, const struct fetch_part *par
     return rc;
 }
 
-/* A table that is dropped while it is read has a split root and no halves. */
-static int absent(struct rados *s, const struct shard *sh, bool *again) {
-    *again = sh->id.depth && !*again;
-    if (*again) shard_map_forget(&s->shards, sh->id.table);
-    return 0;
-}
-
 int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch_part *parts, size_t n, struct arena *a,
           struct fetched *out) {
     bool again = false;
@@ -41,11 +38,15 @@ int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch
         struct shard *sh = shard_map_find(&s->shards, table, position);
         if (!sh) return -ENOMEM;
         int rc = fetch_object(s, sh->name, parts, n, a, out);
+        if (rc == -ENOENT && sh->id.depth && !again) {
+            /* A table that is dropped while it is read has a split root and no halves. */
+            shard_map_forget(&s->shards, sh->id.table);
+            again = true;
+            continue;
+        }
         if (rc == -ENOENT) {
-            rc = absent(s, sh, &again);
-            if (again) continue;
             fetched_fini(out);
-            return rc;
+            return 0;
         }
         out->shard = sh;
         if (rc < 0) return rc;
@@ -89,10 +90,10 @@ int fetch_append(struct omap_pairs *to, const struct omap_pairs *more) {
 struct slice fetch_partition_value(const struct omap_pairs *pairs, enum omap_partition_key what) {
     for (size_t i = 0; i < pairs->n; i++)
         if (omap_key_of_partition(pairs->items[i].key) == what) return pairs->items[i].value;
-    return (struct slice){0};
+    return slice_of("", 0);
 }
 
-/* The combination of n operands. */
+/* Puts the combination of n operands in *value. */
 static int combine(const struct rados *s, const struct omap_pair *operands, size_t n, struct arena *a,
                    struct slice *value) {
     struct buf sum, next;
@@ -115,35 +116,31 @@ static int combine(const struct rados *s, const struct omap_pair *operands, size
     return rc;
 }
 
-/* One record of the n pairs that are its operands. */
-static int record_of(const struct rados *s, uint32_t table, const struct omap_pair *pairs, size_t n, struct arena *a,
-                     struct record *out) {
-    struct omap_operand_id id;
-    struct buf key;
-    struct omap_pair *operands = arena_alloc(a, n * sizeof(*operands));
-    if (!operands) return -ENOMEM;
-    memcpy(operands, pairs, n * sizeof(*operands));
-    buf_init(&key, 0);
-    buf_u32(&key, table);
-    if (omap_key_read(pairs[0].key, &key, &id) < 0) {
-        buf_fini(&key);
-        return -EBADMSG;
-    }
-    *out = (struct record){.key = arena_take(a, &key), .operands = operands, .n_operands = n};
-    return out->key.p ? combine(s, pairs, n, a, &out->value) : -ENOMEM;
-}
-
 int records_of(const struct rados *s, uint32_t table, const struct omap_pairs *pairs, struct arena *a,
                struct records *out) {
+    struct omap_operand_id id;
     size_t n;
     *out = (struct records){.items = arena_alloc(a, (pairs->n + 1) * sizeof(out->items[0]))};
     if (!out->items) return -ENOMEM;
     for (size_t i = 0; i < pairs->n; i += n) {
-        struct slice part = omap_key_record_part(pairs->items[i].key);
+        const struct omap_pair *first = &pairs->items[i];
+        struct slice part = omap_key_record_part(first->key);
         n = 1;
-        if (omap_key_of_partition(pairs->items[i].key)) continue;
-        while (i + n < pairs->n && slice_eq(omap_key_record_part(pairs->items[i + n].key), part)) n++;
-        int rc = record_of(s, table, &pairs->items[i], n, a, &out->items[out->n++]);
+        if (omap_key_of_partition(first->key)) continue;
+        while (i + n < pairs->n && slice_eq(omap_key_record_part(first[n].key), part)) n++;
+        struct record *r = &out->items[out->n++];
+        struct omap_pair *operands = arena_alloc(a, n * sizeof(*operands));
+        if (!operands) return -ENOMEM;
+        memcpy(operands, first, n * sizeof(*operands));
+        struct buf key;
+        buf_init(&key, 0);
+        buf_u32(&key, table);
+        if (omap_key_read(first->key, &key, &id) < 0) {
+            buf_fini(&key);
+            return -EBADMSG;
+        }
+        *r = (struct record){.key = arena_take(a, &key), .operands = operands, .n_operands = n};
+        int rc = r->key.p ? combine(s, first, n, a, &r->value) : -ENOMEM;
         if (rc < 0) return rc;
     }
     return 0;
@@ -168,4 +165,54 @@ int fetch_copy_key(const struct record *r, struct buf *out) {
         buf_put_slice(out, operand);
     }
     return buf_failed(out) ? -ENOMEM : 0;
+}
+
+/* ---- heads and drops ---- */
+
+int head_note_drop(struct rados *s, uint32_t table) {
+    struct omap_write w = {.creates = true};
+    struct buf key;
+    buf_init(&key, 0);
+    omap_key_number(&key, table, TABLE_DIGITS);
+    omap_write_set(&w, buf_slice(&key), slice_str("d"));
+    int rc = buf_failed(&key) ? -ENOMEM : omap_write_run(&w, &s->pool, DROPS);
+    omap_write_fini(&w);
+    buf_fini(&key);
+    return rc;
+}
+
+int head_was_dropped(struct rados *s, uint32_t table, struct arena *a) {
+    struct omap_read r = {.pool = &s->pool};
+    struct omap_pairs found = {0};
+    struct buf key;
+    buf_init(&key, 0);
+    omap_key_number(&key, table, TABLE_DIGITS);
+    buf_u8(&key, 0);
+    if (buf_failed(&key)) return -ENOMEM;
+    omap_read_add(&r, "", (const char *)key.p, 1); /* all keys have as many digits */
+    int rc = omap_read_run(&r, DROPS);
+    if (rc == 0) rc = omap_read_take(&r, 0, a, &found);
+    if (rc == 0) rc = found.n > 0;
+    omap_read_fini(&r);
+    omap_pairs_fini(&found);
+    buf_fini(&key);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+int head_read(struct rados *s, const struct shard *sh, bool creates, struct arena *a, struct shard_head *head) {
+    struct fetched f = {0};
+    int rc = fetch_object(s, sh->name, NULL, 0, a, &f);
+    if (rc == -ENOENT && creates && !sh->id.depth) {
+        if ((rc = head_was_dropped(s, sh->id.table, a)) != 0) return rc < 0 ? rc : -ENOENT;
+        struct omap_write w = {.creates = true, .exclusive = true};
+        omap_write_set(&w, shard_state_key, shard_state_value(SHARD_OPEN));
+        rc = omap_write_run(&w, &s->pool, sh->name);
+        omap_write_fini(&w);
+        if (rc < 0 && rc != -EEXIST) return rc;
+        if ((rc = head_was_dropped(s, sh->id.table, a)) == 0) rc = fetch_object(s, sh->name, NULL, 0, a, &f);
+        assert(!sh->id.depth); /* Q6: only a root is created, and removed again */
+        if (rc > 0 && (rc = pool_remove(&s->pool, sh->name)) == 0) rc = -ENOENT;
+    }
+    if (rc == 0) *head = f.head;
+    return rc;
 }

@@ -1,5 +1,13 @@
-/* One read of the shard that holds a position, wherever splits have moved it, and the records that
- * its operands make. */
+/* One read of the shard that holds a position, wherever splits have moved it, the records that its operands form,
+ * and which tables were dropped.
+ *
+ *   object "dropped", key [number: table]: ['d']
+ *
+ * Q6. A drop is recorded before the table's objects are removed. A root is created only if there is no such record,
+ *     and removed again if there is one afterwards; likewise a piece (engine/rados/move.h) and the halves
+ *     of a split (engine/rados/split.c). So no object of a dropped table stays, and a write to it
+ *     fails, also through a server that does not know yet that the table was dropped.
+ */
 #pragma once
 
 #include "engine/rados/omap_key.h"
@@ -15,7 +23,7 @@ enum {
 struct fetch_part {
     const char *start_after, *prefix; /* NUL-terminated keys of objects */
     uint64_t max;
-    const char *end; /* pieces that begin here or behind it are not read; NULL if all may be */
+    const char *end; /* pieces that begin at or after this key are not read; NULL if all may be */
 };
 
 struct fetched {
@@ -25,18 +33,19 @@ struct fetched {
     bool more[FETCH_PARTS];
 };
 
-/* Reads parts of one shard at one moment. Begin with zeros; a later call with the same out frees
- * what it had. Bytes go to the arena. 0, or a negative error number. */
+/* Reads parts of one shard at one moment. Begin with zeros in out; a later call with the same out frees
+ * its earlier contents. Bytes are copied to the arena. Returns 0, or a negative error number. */
 int fetch(struct rados *s, uint32_t table, uint64_t position, const struct fetch_part *parts, size_t n, struct arena *a,
           struct fetched *out) MUST_CHECK;
-/* Reads parts of one object, which has the head of a shard. Leaves out->shard. -ENOENT: there is none. */
+/* Reads parts of one object, which has the head of a shard. Does not change out->shard. Returns 0, -ENOENT if there is
+ * no such object, -EBADMSG if its head is damaged, or another negative error number. */
 int fetch_object(struct rados *s, const char *name, const struct fetch_part *parts, size_t n, struct arena *a,
                  struct fetched *out) MUST_CHECK;
 void fetched_fini(struct fetched *f);
 
-/* Removes the operands that were appended after a moment: that of an earlier head of the same
- * shard, where now is later. Only of keys that begin with the prefix: the moment is of one partition, whose mark
- * of removals says that it is not past. Operands of other partitions may have been combined since. */
+/* Removes from the pairs the operands that were appended after a moment, given by an earlier head of the same
+ * shard; now is a later head. Affects only keys that begin with the prefix of one partition, whose unchanged mark of
+ * removals shows that the moment can still be read. Operands of other partitions may have been combined since. */
 void fetch_as_of(struct omap_pairs *pairs, const char *prefix, const struct shard_head *moment,
                  const struct shard_head *now);
 
@@ -51,14 +60,27 @@ struct records {
     size_t n;
 };
 
-/* The records of sorted pairs; those of partitions' own keys are left out. Bytes go to the arena. */
+/* Combines sorted pairs to records; partitions' own keys are left out. Bytes are copied to the arena. Returns 0, or a
+ * negative error number. */
 int records_of(const struct rados *s, uint32_t table, const struct omap_pairs *pairs, struct arena *a,
                struct records *out) MUST_CHECK;
-/* Appends the key under which an object has a copy of the record: of its one operand, or of the
- * combination of all. It follows from the operands' keys alone, so that two copies of the same
- * operands are the same. 0, or a negative error number. */
+/* Appends the key under which an object has a copy of the record: the key of its one operand, or of the
+ * combination of all. It depends on the operands' keys alone, so that two copies of the same
+ * operands are the same. Returns 0, or a negative error number. */
 int fetch_copy_key(const struct record *r, struct buf *out) MUST_CHECK;
 /* Appends pairs. The bytes stay where they are. */
 int fetch_append(struct omap_pairs *to, const struct omap_pairs *more) MUST_CHECK;
-/* The value of one of a partition's own keys among pairs; p NULL: there is none. */
+/* Returns the value of one of a partition's own keys among pairs; empty if there is none (Q4). */
 struct slice fetch_partition_value(const struct omap_pairs *pairs, enum omap_partition_key what);
+
+/* ---- heads and drops ---- */
+
+/* Reads the head of a shard; its bytes are in the arena. With creates, a missing root is created. Returns 0, -ENOENT if
+ * there is no object, perhaps because the table was dropped, -EBADMSG if its head is damaged, or another negative
+ * error number. */
+int head_read(struct rados *s, const struct shard *sh, bool creates, struct arena *a,
+              struct shard_head *head) MUST_CHECK;
+/* Returns 1 if the table was dropped, 0, or a negative error number. Memory comes from the arena. */
+int head_was_dropped(struct rados *s, uint32_t table, struct arena *a) MUST_CHECK;
+/* Records that the table is dropped. Returns 0, or a negative error number. */
+int head_note_drop(struct rados *s, uint32_t table) MUST_CHECK;

@@ -1,19 +1,20 @@
+#include "engine/rados/jobs.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "engine/rados/jobs.h"
 
 enum { JOBS_MAX = 1024 /* further folds are left to later readers */ };
 
 /* With the lock. */
-static void queue_job(struct rados *s, struct rados_job *job) {
+static void enqueue(struct rados *s, struct rados_job *job) {
     *s->last_job = job;
     s->last_job = &job->next;
     pthread_cond_signal(&s->more);
 }
 
-/* Without memory for the job it is left out; the next write to the shard asks for the split again. */
+/* Without memory for the job, the next write to the shard requests the split again. */
 void jobs_add_split(struct rados *s, struct shard *sh) {
     if (atomic_exchange(&sh->will_split, true)) return;
     struct rados_job *job = malloc(sizeof(*job));
@@ -23,11 +24,11 @@ void jobs_add_split(struct rados *s, struct shard *sh) {
     }
     *job = (struct rados_job){.kind = RADOS_SPLIT, .shard = sh};
     pthread_mutex_lock(&s->lock);
-    queue_job(s, job);
+    enqueue(s, job);
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A fold that is left out is asked for again by a later reader. */
+/* A later reader requests a fold that is left out. */
 void jobs_add_fold(struct rados *s, struct slice record_key) {
     struct rados_job *job = malloc(sizeof(*job) + record_key.n), *other;
     struct shard *sh = shard_map_find(&s->shards, load_u32(record_key.p), shard_position(record_key));
@@ -42,30 +43,30 @@ void jobs_add_fold(struct rados *s, struct slice record_key) {
     for (other = s->jobs; other; other = other->next, n++)
         if (other->kind == RADOS_FOLD && slice_eq(slice_of(other->key, other->n), record_key)) break;
     bool queued = !other && n < JOBS_MAX;
-    if (queued) queue_job(s, job);
+    if (queued) enqueue(s, job);
     pthread_mutex_unlock(&s->lock);
     if (!queued) free(job);
 }
 
-/* Without memory for the job the batches are applied when they are older. */
+/* Without memory for the job, the batches are applied when they are older. */
 void jobs_add_replay(struct rados *s, uint32_t died) {
     struct rados_job *job = malloc(sizeof(*job)), *other;
     if (!job) return;
     *job = (struct rados_job){.kind = RADOS_REPLAY, .died = died};
     pthread_mutex_lock(&s->lock);
     for (other = s->jobs; other && (other->kind != RADOS_REPLAY || other->died != died);) other = other->next;
-    if (!other) queue_job(s, job);
+    if (!other) enqueue(s, job);
     pthread_mutex_unlock(&s->lock);
     if (other) free(job);
 }
 
-/* Without memory for the job the table stays in memory until the store is closed. */
+/* Without memory for the job, the table stays in memory until the store is closed. */
 void jobs_add_forget(struct rados *s, uint32_t table) {
     struct rados_job *job = malloc(sizeof(*job));
     if (!job) return;
     *job = (struct rados_job){.kind = RADOS_FORGET, .table = table};
     pthread_mutex_lock(&s->lock);
-    queue_job(s, job);
+    enqueue(s, job);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -77,7 +78,7 @@ static bool may_run(const struct rados *s, const struct rados_job *job) {
     return true;
 }
 
-/* With the lock. Moves the first job that may run to those that run; NULL if there is none. */
+/* With the lock. Returns the first job that may run, now in the list of running jobs, or NULL if there is none. */
 static struct rados_job *start_job(struct rados *s) {
     struct rados_job **at = &s->jobs, *job;
     while ((job = *at) && !may_run(s, job)) {
@@ -91,11 +92,11 @@ static struct rados_job *start_job(struct rados *s) {
     return job;
 }
 
-bool jobs_take(struct rados *s, int64_t patience_us, struct rados_job **job) {
+bool jobs_take(struct rados *s, int64_t timeout_us, struct rados_job **job) {
     pthread_mutex_lock(&s->lock);
     *job = s->ends ? NULL : start_job(s);
     if (!*job && !s->ends) {
-        clock_cond_wait(&s->more, &s->lock, patience_us);
+        clock_cond_wait(&s->more, &s->lock, timeout_us);
         *job = s->ends ? NULL : start_job(s);
     }
     bool ends = s->ends;

@@ -2,74 +2,46 @@
 #include <errno.h>
 
 #include "base/random.h"
-#include "engine/rados/head.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/move.h"
 #include "engine/rados/split.h"
 #include "engine/rados/write.h"
 
 enum {
-    CHUNK = 256 << 10,
     DROPPED = -ESTALE,
-    MOVES_MAX = 64,   /* one after the other, while writers add as much */
-    PURGE_PIECES = 4, /* as many full ones are purged together */
+    MOVES_MAX = 64,   /* successive moves of a partition, while writers add rows */
+    PURGE_PIECES = 4, /* full pieces that are purged together */
 };
 
-/* The rows for a piece, and what becomes of it. Pieces that are purged together are one part. */
+/* The rows for a piece, and how it changes. Pieces that are purged together are one part. */
 struct move_part {
     size_t from, n;                /* of the move's rows */
     uint64_t bytes;
-    size_t piece, n_pieces;        /* of those as read; n_pieces 0: the partition has no pieces */
-    struct shard_counter counter;  /* of the piece, as read; of several ones their keys and bytes */
+    size_t piece, n_pieces;        /* of the pieces as read; n_pieces 0 if the partition has none */
+    struct shard_counter counter;  /* of the piece, as read; summed if there are several */
     bool purges, replaces;
-    uint64_t first_number;         /* of the pieces that replace it, */
-    size_t n_numbers;              /* at most so many */
+    uint64_t first_number;         /* of the pieces that replace it */
+    size_t n_numbers;              /* their number, at most */
     struct piece *made;
     size_t n_made;
 };
-
-void move_init(struct move *m, struct rados *s, struct slice prefix) {
-    *m = (struct move){.s = s, .prefix = prefix};
-    arena_init(&m->arena, CHUNK, 0);
-}
-
-void move_fini(struct move *m) { arena_fini(&m->arena); }
 
 static uint32_t table_of(const struct move *m) { return load_u32(m->prefix.p); }
 
 /* ---- 1. read ---- */
 
-static const char *string_of(struct move *m, const char *behind) {
-    struct buf b;
-    buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(m->prefix.p + ENGI_KEY_TOKEN, m->prefix.n - ENGI_KEY_TOKEN));
-    buf_put_str(&b, behind);
-    return (const char *)arena_take(&m->arena, &b).p;
-}
-
-/* The part of an object's key behind the escaped prefix, up to the end mark. */
+/* Returns the part of an object's key after the escaped prefix, up to the end mark. */
 static struct slice rest_of(const struct move *m, struct slice key) {
     struct slice record = omap_key_record_part(key);
     return slice_of(record.p + m->n_prefix, record.n - m->n_prefix);
-}
-
-static struct slice not_null(struct slice s) { return s.p ? s : slice_of("", 0); }
-
-/* The operands of all pages were there when the last page was read, because no mark has changed. */
-static int take_page(struct move *m, const struct fetched *f, struct omap_pairs *pairs) {
-    struct slice removals = not_null(fetch_partition_value(&f->pairs[1], OMAP_REMOVALS));
-    struct slice value = not_null(fetch_partition_value(&f->pairs[1], OMAP_PIECES));
-    if (pairs->n && (!slice_eq(removals, m->removals) || !slice_eq(value, m->value))) return -EAGAIN;
-    m->removals = removals;
-    m->value = value;
-    m->more = f->more[0];
-    return fetch_append(pairs, &f->pairs[0]);
 }
 
 int move_read(struct move *m) {
     static const char row[] = {ENGI_ROW, 0};
     struct fetched f = {0};
     struct omap_pairs pairs = {0};
-    const char *rows = string_of(m, row), *own = string_of(m, OMAP_PARTITION_KEYS);
+    const char *rows = omap_key_string(&m->arena, m->prefix, row);
+    const char *own = omap_key_string(&m->arena, m->prefix, OMAP_PARTITION_KEYS);
     struct fetch_part parts[2] = {{rows, rows, OMAP_READ_MAX}, {own, own, OMAP_PARTITION_KEYS_MAX}};
     size_t bytes = 0;
     int rc = rows && own ? 0 : -ENOMEM;
@@ -77,7 +49,16 @@ int move_read(struct move *m) {
     for (m->more = true; rc == 0 && m->more && pairs.n < MOVE_KEYS && bytes < MOVE_BYTES;) {
         size_t from = pairs.n;
         rc = fetch(m->s, table_of(m), shard_position(m->prefix), parts, 2, &m->arena, &f);
-        if (rc == 0) rc = f.shard ? take_page(m, &f, &pairs) : DROPPED;
+        if (rc == 0 && !f.shard) rc = DROPPED;
+        if (rc < 0) break;
+        struct slice removals = fetch_partition_value(&f.pairs[1], OMAP_REMOVALS);
+        struct slice value = fetch_partition_value(&f.pairs[1], OMAP_PIECES);
+        /* While no mark changes, the operands of all pages exist together. */
+        if (from && (!slice_eq(removals, m->removals) || !slice_eq(value, m->value))) rc = -EAGAIN;
+        m->removals = removals;
+        m->value = value;
+        m->more = f.more[0];
+        if (rc == 0) rc = fetch_append(&pairs, &f.pairs[0]);
         for (size_t i = from; rc == 0 && i < pairs.n; i++) bytes += pairs.items[i].value.n;
         struct slice last = pairs.n ? arena_dup(&m->arena, pairs.items[pairs.n - 1].key) : (struct slice){0};
         if (pairs.n) parts[0].start_after = (const char *)last.p;
@@ -93,8 +74,6 @@ int move_read(struct move *m) {
 
 /* ---- 2. begin ---- */
 
-static uint64_t size_of(const struct record *r) { return r->operands[0].key.n + r->value.n; }
-
 /* Assigns the rows to pieces. */
 static int make_parts(struct move *m) {
     size_t n = 0, piece = 0;
@@ -109,7 +88,7 @@ static int make_parts(struct move *m) {
         for (; n < m->rows.n; n++) {
             struct slice rest = rest_of(m, m->rows.items[n].operands[0].key);
             if (m->pieces.n && pieces_find(&m->pieces, rest) >= piece) break;
-            part->bytes += size_of(&m->rows.items[n]);
+            part->bytes += m->rows.items[n].operands[0].key.n + m->rows.items[n].value.n;
         }
         part->n = n - part->from;
     } while (piece < m->pieces.n);
@@ -129,30 +108,18 @@ static int read_counter(struct move *m, size_t i, struct shard_counter *out) {
     return 0;
 }
 
-static int read_counters(struct move *m, struct move_part *part) {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < part->n_pieces; i++) {
-        struct shard_counter c;
-        if ((rc = read_counter(m, part->piece + i, &c)) < 0) break;
-        part->counter.writer = c.writer;
-        part->counter.sequence = c.sequence;
-        part->counter.keys += c.keys;
-        part->counter.bytes += c.bytes;
-        part->counter.removals += c.removals;
-    }
-    return rc;
-}
-
 /* Chooses the pieces that are purged. */
 static int choose_purged(struct move *m) {
     const struct rados_options *o = &m->s->o;
     uint64_t keys = 0, bytes = 0;
+    int rc = 0;
+    struct slice from = m->purge->from;
     struct buf b;
     buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(m->purge->from.p + m->prefix.n, m->purge->from.n - m->prefix.n));
+    omap_key_escape(&b, slice_of(from.p + m->prefix.n, from.n - m->prefix.n));
     buf_u8(&b, OMAP_KEY_END);
     m->first_purged = pieces_find(&m->pieces, buf_slice(&b));
-    int rc = buf_failed(&b) ? -ENOMEM : 0;
+    if (buf_failed(&b)) rc = -ENOMEM;
     buf_fini(&b);
     for (size_t i = m->first_purged; rc == 0 && i < m->pieces.n; i++) {
         struct shard_counter c;
@@ -176,7 +143,15 @@ static int plan(struct move *m) {
     for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
         struct move_part *part = &m->parts[i];
         if (!part->n && !part->purges) continue;
-        if ((rc = read_counters(m, part)) < 0) return rc;
+        for (size_t k = 0; k < part->n_pieces; k++) {
+            struct shard_counter c, *sum = &part->counter;
+            if ((rc = read_counter(m, part->piece + k, &c)) < 0) return rc;
+            *sum = (struct shard_counter){.writer = c.writer,
+                                          .sequence = c.sequence,
+                                          .keys = sum->keys + c.keys,
+                                          .bytes = sum->bytes + c.bytes,
+                                          .removals = sum->removals + c.removals};
+        }
         uint64_t keys = part->counter.keys + part->n, bytes = part->counter.bytes + part->bytes;
         part->replaces = part->purges || !m->pieces.n || keys > o->split_keys || bytes > o->split_bytes;
         if (!part->replaces) continue;
@@ -187,7 +162,7 @@ static int plan(struct move *m) {
     return rc;
 }
 
-/* Writes the partition's pieces as m->pieces says, with the group's changes and fences. */
+/* Writes m->pieces as the partition's pieces, with the group's changes and fences. */
 static int write_pieces(struct move *m, struct write_group g) {
     struct buf b;
     struct err e = {0};
@@ -230,17 +205,12 @@ int move_begin(struct move *m) {
     while (next < m->pieces.next) m->pieces.garbage[n++] = next++;
     m->pieces.n_garbage = n;
     if ((rc = write_pieces(m, (struct write_group){0})) < 0) return rc;
-    /* No move that was begun earlier completes any more, so what it has made is not needed. */
+    /* No move that was begun earlier completes any more, so the pieces that it has made are not needed. */
     for (size_t i = 0; rc == 0 && i < n_old; i++) rc = remove_piece(m, old[i]);
     return rc;
 }
 
 /* ---- 3. copy ---- */
-
-static int take_key(struct move *m, struct buf *b, struct slice *out) {
-    *out = arena_take(&m->arena, b);
-    return out->p ? 0 : -ENOMEM;
-}
 
 static int counter_pair(struct move *m, const struct shard_counter *c, struct omap_pair *out) {
     struct buf key, value;
@@ -248,11 +218,12 @@ static int counter_pair(struct move *m, const struct shard_counter *c, struct om
     buf_init(&value, 0);
     shard_counter_key(&key, 0);
     shard_counter_value(&value, c);
-    int rc = take_key(m, &key, &out->key);
-    return take_key(m, &value, &out->value) < 0 ? -ENOMEM : rc;
+    out->key = arena_take(&m->arena, &key);
+    out->value = arena_take(&m->arena, &value);
+    return out->key.p && out->value.p ? 0 : -ENOMEM;
 }
 
-/* The rows of a part as they are stored in a piece. */
+/* Makes the pairs under which a piece stores the rows. */
 static int pairs_of(const struct record *rows, size_t n, struct arena *a, struct omap_pairs *out) {
     struct buf key;
     buf_init(&key, 0);
@@ -270,6 +241,7 @@ static int pairs_of(const struct record *rows, size_t n, struct arena *a, struct
     return rc;
 }
 
+/* Adds the rows of a part to its piece. */
 static int append(struct move *m, const struct move_part *part) {
     struct shard_counter next = part->counter;
     struct omap_pair before, after;
@@ -317,7 +289,7 @@ static int read_all(struct move *m, uint64_t number, struct arena *a, struct oma
     return rc == -ENOENT ? -EAGAIN : rc;
 }
 
-/* Makes the next piece of a part from the first of n pairs. *n: how many it took. */
+/* Makes the next piece of a part from the first of *n pairs. Sets *n to the number of pairs in it. */
 static int make_piece(struct move *m, struct move_part *part, const struct omap_pair *pairs, size_t *n) {
     const struct rados_options *o = &m->s->o;
     struct shard_counter c = {.sequence = m->pieces.move};
@@ -346,7 +318,7 @@ static int make_piece(struct move *m, struct move_part *part, const struct omap_
     return rc;
 }
 
-/* Drops what is dead of the records. */
+/* Drops the dead parts of the records. */
 static int purge(const struct move_purge *purge, struct records *records, struct arena *a) {
     struct buf left;
     size_t kept = 0;
@@ -365,7 +337,7 @@ static int purge(const struct move_purge *purge, struct records *records, struct
     return rc < 0 ? rc : 0;
 }
 
-/* Makes new pieces of old ones, or of none, and the rows. */
+/* Makes new pieces from the old ones of a part, if any, and its rows. */
 static int replace(struct move *m, struct move_part *part, struct arena *a) {
     struct omap_pairs old = {0}, moved = {0}, all = {0}, pairs = {0};
     struct records records = {0};
@@ -390,7 +362,7 @@ static int replace(struct move *m, struct move_part *part, struct arena *a) {
     return rc;
 }
 
-/* Removes what this move has made. */
+/* Removes the pieces that this move has made. */
 static void remove_made(struct move *m) {
     for (size_t i = 0; i < m->n_parts; i++)
         for (size_t k = 0; k < m->parts[i].n_made; k++)
@@ -402,7 +374,7 @@ int move_copy(struct move *m) {
     bool made = false;
     int rc = 0;
     assert(m->pieces.begun); /* Q10 */
-    arena_init(&a, CHUNK, 0);
+    arena_init(&a, MOVE_CHUNK, 0);
     for (size_t i = 0; rc == 0 && i < m->n_parts; i++) {
         struct move_part *part = &m->parts[i];
         if (part->replaces) rc = replace(m, part, &a);
@@ -418,34 +390,19 @@ int move_copy(struct move *m) {
 
 /* ---- 4. complete ---- */
 
-/* The key of the fence where a piece begins (Q17). */
+/* Makes the key of the fence where a piece begins (Q17). */
 static struct slice fence_of(struct move *m, const struct piece *p) {
     static const char first[] = {ENGI_ROW, OMAP_KEY_END, 0};
     struct buf b;
     buf_init(&b, 0);
     omap_key_escape(&b, slice_of(m->prefix.p + ENGI_KEY_TOKEN, m->prefix.n - ENGI_KEY_TOKEN));
     if (p->first.n) buf_put_slice(&b, p->first);
-    else buf_put_str(&b, first); /* in front of all rows */
+    else buf_put_str(&b, first); /* before all rows */
     buf_u8(&b, OMAP_FENCE);
     return arena_take(&m->arena, &b);
 }
 
-/* The fences of the pieces that were made. */
-static int make_fences(struct move *m, struct slice **out, size_t *n) {
-    *n = 0;
-    for (size_t i = 0; i < m->n_parts; i++) *n += m->parts[i].n_made;
-    if (!(*out = ARENA_ARRAY(&m->arena, *n + 1, struct slice))) return -ENOMEM;
-    *n = 0;
-    for (size_t i = 0; i < m->n_parts; i++)
-        for (size_t k = 0; k < m->parts[i].n_made; k++) {
-            struct slice fence = (*out)[(*n)++] = fence_of(m, &m->parts[i].made[k]);
-            if (!fence.p) return -ENOMEM;
-            assert(omap_key_of_partition(fence) == OMAP_FENCE); /* Q17 */
-        }
-    return 0;
-}
-
-/* The fences of the pieces before the move where none begins after it. */
+/* Lists the fences of pieces before the move that no piece after it has. */
 static int old_fences(struct move *m, const struct pieces *before, struct slice **out, size_t *n) {
     *n = 0;
     if (!(*out = ARENA_ARRAY(&m->arena, before->n + 1, struct slice))) return -ENOMEM;
@@ -457,7 +414,7 @@ static int old_fences(struct move *m, const struct pieces *before, struct slice 
     return 0;
 }
 
-/* The pieces after the move, and as garbage those that it has replaced. */
+/* Sets m->pieces to the pieces after the move, with the replaced ones as garbage. */
 static int take_made(struct move *m) {
     size_t n = m->pieces.n + 1;
     for (size_t i = 0; i < m->n_parts; i++) n += m->parts[i].n_made;
@@ -478,7 +435,7 @@ static int take_made(struct move *m) {
         if (!next.n && part->n_made) part->made[0].first = slice_of("", 0);
         for (size_t k = 0; k < part->n_made; k++) next.items[next.n++] = part->made[k];
     }
-    if (next.n) next.items[0].first = slice_of("", 0); /* those in front of it may be gone */
+    if (next.n) next.items[0].first = slice_of("", 0); /* the pieces before it may be gone */
     m->pieces = next;
     return 0;
 }
@@ -489,7 +446,15 @@ int move_complete(struct move *m) {
     struct pieces before = m->pieces;
     struct write_group g = {.changes = changes, .n = m->rows.n};
     int rc = changes ? take_made(m) : -ENOMEM;
-    if (rc == 0) rc = make_fences(m, &fences, &g.n_fences);
+    size_t n_made = 0;
+    for (size_t i = 0; i < m->n_parts; i++) n_made += m->parts[i].n_made;
+    if (rc == 0 && !(fences = ARENA_ARRAY(&m->arena, n_made + 1, struct slice))) rc = -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < m->n_parts; i++)
+        for (size_t k = 0; rc == 0 && k < m->parts[i].n_made; k++) {
+            struct slice fence = fences[g.n_fences++] = fence_of(m, &m->parts[i].made[k]);
+            if (!fence.p) rc = -ENOMEM;
+            else assert(omap_key_of_partition(fence) == OMAP_FENCE); /* Q17 */
+        }
     if (rc == 0) rc = old_fences(m, &before, &old, &g.n_old_fences);
     g.fences = fences;
     g.old_fences = old;
@@ -499,7 +464,7 @@ int move_complete(struct move *m) {
                                            .seen = m->rows.items[i].operands,
                                            .n_seen = m->rows.items[i].n_operands};
     if (rc == 0) rc = write_pieces(m, g);
-    if (rc == -EAGAIN) remove_made(m); /* nothing was written, and nothing names them but the garbage */
+    if (rc == -EAGAIN) remove_made(m); /* nothing was written, and only the garbage names them */
     if (rc == 0) atomic_fetch_add(&m->s->n_moves, 1);
     for (size_t i = 0; rc == 0 && i < m->pieces.n_garbage; i++) rc = remove_piece(m, m->pieces.garbage[i]);
     return rc;
@@ -507,8 +472,8 @@ int move_complete(struct move *m) {
 
 /* ---- all steps ---- */
 
-/* Whether another process is perhaps at the same partition. */
-static bool leaves_it(struct shard *sh, const struct pieces *p) {
+/* Whether another process is perhaps moving rows of the same partition. */
+static bool is_moved_elsewhere(struct shard *sh, const struct pieces *p) {
     pthread_mutex_lock(&sh->lock);
     bool again = sh->begun_id == p->id && sh->begun_move == p->move;
     sh->begun_id = p->begun ? p->id : 0;
@@ -524,7 +489,7 @@ int move_rows(struct rados *s, struct shard *sh, struct slice prefix) {
         struct move m;
         move_init(&m, s, prefix);
         rc = move_read(&m);
-        more = rc == 0 && m.rows.n && !leaves_it(sh, &m.pieces);
+        more = rc == 0 && m.rows.n && !is_moved_elsewhere(sh, &m.pieces);
         if (more) rc = move_begin(&m);
         if (more && rc == 0) rc = move_copy(&m);
         if (more && rc == 0) rc = move_complete(&m);
@@ -541,9 +506,9 @@ int move_purge(struct rados *s, struct slice prefix, struct slice removals, cons
     if (!sh) return -ENOMEM;
     move_init(&m, s, prefix);
     int rc = move_read(&m);
-    if (rc == 0 && leaves_it(sh, &m.pieces)) rc = -EBUSY;
+    if (rc == 0 && is_moved_elsewhere(sh, &m.pieces)) rc = -EBUSY;
     if (rc == 0 && (!m.pieces.n || !slice_eq(m.removals, removals))) rc = -EAGAIN;
-    bool purges = rc == 0 && !m.more; /* else it only moves rows, so that the next one has all of them */
+    bool purges = rc == 0 && !m.more; /* otherwise it only moves rows, so that the next move has all of them */
     if (purges) m.purge = purge;
     if (rc == 0) rc = move_begin(&m);
     if (rc == 0 && purges) rc = pieces_first_key(&m.pieces, m.first_purged + m.n_purged, prefix, end);

@@ -11,16 +11,16 @@
  *   5. remove the garbage.
  *
  * Each operand of a row has an id that is unique for ever, and steps 3 and 4 copy the union of what was
- * there. So a move that ends at any step has changed nothing that a reader sees; the next one begins
- * anew. A mover that finds a move begun leaves it alone, until it finds the same one again after more
+ * there. So a move that ends at any step has changed nothing for a reader; the next one starts
+ * from step 1. A mover that finds a move begun leaves it alone, until it finds the same one again after more
  * writes: then its process has died, or is slow and will be refused.
  *
- * Q11. Only the move that was begun last completes, and a piece takes operands only from a move whose
- * number is not less than that in its counter. So an operand that was taken out of a shard, and perhaps
+ * Q11. Only the move that was begun last completes, and a piece accepts operands only from a move whose
+ * number is not less than the number in its counter. So an operand that was removed from a shard, and perhaps
  * combined or removed from its piece since, is not copied again by a mover that was delayed.
  *
- * Q18. A move may also purge pieces: drop what is dead of their rows. It has every operand of these rows in
- * hand: it has read all rows of the shard, and replaces the pieces as a whole, so that a delayed mover
+ * Q18. A move may also purge pieces: drop the dead parts of their rows. It has every operand of these rows:
+ * it has read all rows of the shard, and replaces the pieces as a whole, so that a delayed mover
  * adds to objects that are garbage. It judges rows by deletions that were read while the partition had the
  * mark of removals which its completion compares. So each of them is there until the rows are gone, and
  * a deletion that is gone drops nothing.
@@ -29,16 +29,16 @@
 
 #include "engine/rados/pieces.h"
 
-/* Operands and bytes of one move; what a shard has above is for the next. */
-enum { MOVE_KEYS = 16384, MOVE_BYTES = 16 << 20 };
+/* Operands and bytes of one move; the next move takes the rest. */
+enum { MOVE_KEYS = 16384, MOVE_BYTES = 16 << 20, MOVE_CHUNK = 256 << 10 /* of memory */ };
 
 struct move_part;
 
 /* The parts of rows that a move drops. */
 struct move_purge {
-    struct slice from; /* a record's key: the piece that holds it is purged, and some behind it */
-    /* Judges a row by all of its operands. Returns 0 if it stays as it is, or 1 if left, empty before, is
-     * what is left of it; or a negative error number. */
+    struct slice from; /* a record's key: the piece that holds it is purged, and some of the following pieces */
+    /* Judges a row by all of its operands. Returns 0 if it stays as it is, 1 if its new value is in left, empty
+     * before, or a negative error number. */
     int (*judge)(void *arg, const struct record *r, struct buf *left);
     void *arg;
 };
@@ -60,25 +60,28 @@ struct move {
     size_t first_purged, n_purged;  /* of the pieces as read */
 };
 
-void move_init(struct move *m, struct rados *s, struct slice prefix);
-void move_fini(struct move *m);
-/* Each returns 0, or a negative error number: -EAGAIN: another process has changed the partition; -ESTALE:
- * the table was dropped. */
+static inline void move_init(struct move *m, struct rados *s, struct slice prefix) {
+    *m = (struct move){.s = s, .prefix = prefix};
+    arena_init(&m->arena, MOVE_CHUNK, 0);
+}
+static inline void move_fini(struct move *m) { arena_fini(&m->arena); }
+/* Each returns 0, -EAGAIN if another process has changed the partition, -ESTALE if the table was dropped, or another
+ * negative error number. */
 int move_read(struct move *m) MUST_CHECK;
 int move_begin(struct move *m) MUST_CHECK;
 int move_copy(struct move *m) MUST_CHECK;
 int move_complete(struct move *m) MUST_CHECK;
 
-/* Moves the rows that a partition has in the shard. Does nothing if another process is at it. 0, or a
+/* Moves the rows that a partition has in the shard. Does nothing if another process is moving them. Returns 0, or a
  * negative error number. Blocking, some seconds. */
 int move_rows(struct rados *s, struct shard *sh, struct slice prefix) MUST_CHECK;
-/* A move that drops what is dead from some pieces, and makes new ones, as few as can be, of the rest. removals:
- * the partition's mark when the caller read the deletions by which it judges. end: gets the first record
- * key behind the pieces. 0, or a negative error number: -EAGAIN: nothing was dropped, because the
- * partition has changed, or has too many rows that were not moved; -EBUSY: another process is perhaps at it. After
- * another error something may have been dropped. Blocking. */
+/* A move that drops the dead parts of rows from some pieces, and makes as few new pieces as possible of the rest.
+ * removals: the partition's mark when the caller read the deletions by which it judges. end: set to the first record
+ * key after the pieces. Returns 0; -EAGAIN if nothing was dropped, because the partition has changed, or has too many
+ * rows that were not moved; -EBUSY if another process is perhaps moving them; or another negative error number, after
+ * which something may have been dropped. Blocking. */
 int move_purge(struct rados *s, struct slice prefix, struct slice removals, const struct move_purge *purge,
                struct buf *end) MUST_CHECK;
-/* Splits a shard that is full, or moves the rows of a wide partition out of it. 0, also when the table
+/* Splits a shard that is full, or moves the rows of a wide partition out of it. Returns 0, also if the table
  * was dropped meanwhile, or a negative error number. Blocking. */
 int move_relieve(struct rados *s, struct shard *sh) MUST_CHECK;

@@ -16,6 +16,14 @@ void omap_key_escape(struct buf *out, struct slice bytes) {
     buf_advance(out, n);
 }
 
+const char *omap_key_string(struct arena *a, struct slice record_key, const char *suffix) {
+    struct buf b;
+    buf_init(&b, 0);
+    omap_key_escape(&b, slice_of(record_key.p + TABLE_BYTES, record_key.n - TABLE_BYTES));
+    buf_put_str(&b, suffix);
+    return (const char *)arena_take(a, &b).p;
+}
+
 int omap_key_unescape(struct slice escaped, struct buf *out) {
     uint8_t *to = buf_reserve(out, escaped.n);
     size_t n = 0;
@@ -59,41 +67,34 @@ void omap_key_operand(struct buf *out, const struct omap_operand_id *id) {
     if (id->kind == OMAP_COMBINED) omap_key_number(out, id->sequence, OMAP_SEQUENCE_DIGITS);
 }
 
-static int operand_read(struct slice s, struct omap_operand_id *id) {
-    struct rd r = rd_of(s);
-    uint64_t first = omap_number_read(rd_bytes(&r, OMAP_SEQUENCE_DIGITS));
-    uint8_t kind = rd_u8(&r);
-    *id = (struct omap_operand_id){.kind = kind, .sequence = first, .oldest = first};
-    id->writer = omap_number_read(rd_bytes(&r, OMAP_WRITER_DIGITS));
-    if (kind == OMAP_COMBINED) id->sequence = omap_number_read(rd_bytes(&r, OMAP_SEQUENCE_DIGITS));
-    return r.bad || r.p != r.end || (kind != OMAP_APPENDED && kind != OMAP_COMBINED) ? -1 : 0;
-}
-
 struct slice omap_key_record_part(struct slice key) {
     size_t i = 0;
     while (i < key.n && key.p[i] != OMAP_KEY_END) i += key.p[i] == OMAP_KEY_ESCAPE ? 2 : 1;
     return slice_of(key.p, i < key.n ? i + 1 : key.n);
 }
 
-/* Whether a record's key, without its table, has a whole partition prefix and a kind behind it. */
-static bool has_kind(struct slice record) {
-    const size_t n = ENGI_KEY_PREFIX_MIN - TABLE_BYTES, length = ENGI_KEY_LENGTH - TABLE_BYTES;
-    size_t kind = record.n < n ? record.n : n + load_u16(record.p + length);
-    return kind < record.n && record.p[kind] < ENGI_PAST;
-}
-
 int omap_key_record(struct slice key, struct buf *record) {
+    const size_t prefix_min = ENGI_KEY_PREFIX_MIN - TABLE_BYTES, length = ENGI_KEY_LENGTH - TABLE_BYTES;
     struct slice part = omap_key_record_part(key);
     size_t from = record->n;
     if (!part.n || part.p[part.n - 1] != OMAP_KEY_END) return -1;
     if (omap_key_unescape(slice_of(part.p, part.n - 1), record) < 0) return -1;
-    return has_kind(slice_of(record->p + from, record->n - from)) ? 0 : -1;
+    /* The key must contain a whole partition prefix and a kind. */
+    struct slice r = slice_of(record->p + from, record->n - from);
+    size_t kind = r.n < prefix_min ? r.n : prefix_min + load_u16(r.p + length);
+    return kind < r.n && r.p[kind] < ENGI_PAST ? 0 : -1;
 }
 
 int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) {
     size_t n = omap_key_record_part(key).n;
     if (omap_key_record(key, record) < 0) return -1;
-    return operand_read(slice_of(key.p + n, key.n - n), id);
+    struct rd r = rd_of(slice_of(key.p + n, key.n - n));
+    uint64_t first = omap_number_read(rd_bytes(&r, OMAP_SEQUENCE_DIGITS));
+    uint8_t kind = rd_u8(&r);
+    *id = (struct omap_operand_id){.kind = kind, .sequence = first, .oldest = first};
+    id->writer = omap_number_read(rd_bytes(&r, OMAP_WRITER_DIGITS));
+    if (kind == OMAP_COMBINED) id->sequence = omap_number_read(rd_bytes(&r, OMAP_SEQUENCE_DIGITS));
+    return r.bad || r.p != r.end || (kind != OMAP_APPENDED && kind != OMAP_COMBINED) ? -1 : 0;
 }
 
 enum omap_partition_key omap_key_of_partition(struct slice key) {

@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 enum { OMAP_KEY_END = 1, OMAP_KEY_ESCAPE = 2, OMAP_SEQUENCE_DIGITS = 7, OMAP_WRITER_DIGITS = 6 };
@@ -42,6 +43,9 @@ enum { OMAP_PARTITION_KEYS_MAX = 3 };
 #define OMAP_PARTITION_KEYS "\x02\x01\x01" /* behind the escaped prefix */
 void omap_key_partition(struct buf *out, struct slice prefix, enum omap_partition_key what);
 void omap_key_escape(struct buf *out, struct slice bytes);
+/* A key of objects as a C string in the arena: the escaped record key or prefix, without its table, and the suffix.
+ * Returns NULL if memory is exhausted. */
+const char *omap_key_string(struct arena *a, struct slice record_key, const char *suffix) MUST_CHECK;
 /* Returns -1 if damaged, or memory is exhausted. */
 int omap_key_unescape(struct slice escaped, struct buf *out) MUST_CHECK;
 void omap_key_number(struct buf *out, uint64_t v, unsigned digits);

@@ -115,26 +115,17 @@ static void cut_behind(struct omap_pairs *pairs, struct slice last) {
     while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, last) > 0) pairs->n--;
 }
 
-/* The length of the partition's escaped prefix, which keys of objects begin with. */
-static int escaped_length(struct slice prefix, size_t *n) {
-    struct buf b;
-    buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(prefix.p + ENGI_KEY_TOKEN, prefix.n - ENGI_KEY_TOKEN));
-    *n = b.n;
-    int rc = buf_failed(&b) ? -ENOMEM : 0;
-    buf_fini(&b);
-    return rc;
-}
-
 int pieces_add(struct rados *s, struct slice prefix, struct slice value, const struct fetch_part *part, struct arena *a,
                struct omap_pairs *pairs, struct slice *last, bool *more) {
     struct pieces p;
     struct omap_pairs found = {0}, sum = {0};
     struct fetched f = {0};
     bool more_found = false;
-    size_t n_prefix;
-    int rc = pieces_read(value, a, &p) < 0 ? -EBADMSG : escaped_length(prefix, &n_prefix);
+    int rc = pieces_read(value, a, &p) < 0 ? -EBADMSG : 0;
     if (rc < 0 || !p.n) return rc;
+    const char *escaped = omap_key_string(a, prefix, "");
+    if (!escaped) return -ENOMEM;
+    size_t n_prefix = strlen(escaped);
     struct slice start = slice_str(part->start_after);
     size_t i = pieces_find(&p, slice_of(start.p + n_prefix, start.n - n_prefix));
     size_t used = a->used;

@@ -13,15 +13,6 @@ enum {
     CHUNK = 4 << 10,
 };
 
-/* A key of an object as a C string, in the arena. */
-static const char *string_of(struct arena *a, struct slice record_key, const char *behind) {
-    struct buf b;
-    buf_init(&b, 0);
-    omap_key_escape(&b, slice_of(record_key.p + ENGI_KEY_TOKEN, record_key.n - ENGI_KEY_TOKEN));
-    buf_put_str(&b, behind);
-    return (const char *)arena_take(a, &b).p;
-}
-
 static struct slice last_key(const struct omap_pairs *pairs) {
     return pairs->n ? pairs->items[pairs->n - 1].key : slice_of("", 0);
 }
@@ -38,7 +29,7 @@ static int read_rest(struct rados *s, struct slice prefix, const struct fetch_pa
     while (rc == 0 && f->more[i]) {
         struct fetch_part parts[2] = {
             {.start_after = (const char *)arena_dup(a, last).p, .prefix = part->prefix, .max = OMAP_READ_MAX}};
-        const char *own = string_of(a, prefix, OMAP_PARTITION_KEYS);
+        const char *own = omap_key_string(a, prefix, OMAP_PARTITION_KEYS);
         parts[1] = (struct fetch_part){.start_after = own, .prefix = own, .max = OMAP_PARTITION_KEYS_MAX};
         if (!parts[0].start_after || !own) rc = -ENOMEM;
         else rc = fetch(s, load_u32(prefix.p), shard_position(prefix), parts, 2, a, &more);
@@ -74,9 +65,9 @@ static int parts_make(struct fetch_part *parts, struct slice prefix, const struc
                       struct arena *a) {
     /* Behind the escaped prefix: kinds 0 to 2 begin with 02 (the partition's own keys, its deletion
      * and its static row), kind 3 is 03 (range deletions). */
-    parts[0].prefix = string_of(a, prefix, "\x02");
-    parts[1].prefix = string_of(a, prefix, "\x03");
-    for (size_t i = 0; i < n; i++) parts[i + PART_KEYS].prefix = string_of(a, keys[i], "\x01");
+    parts[0].prefix = omap_key_string(a, prefix, "\x02");
+    parts[1].prefix = omap_key_string(a, prefix, "\x03");
+    for (size_t i = 0; i < n; i++) parts[i + PART_KEYS].prefix = omap_key_string(a, keys[i], "\x01");
     for (size_t i = 0; i < n + PART_KEYS; i++) {
         if (!parts[i].prefix) return -ENOMEM;
         parts[i].start_after = parts[i].prefix;
@@ -95,7 +86,6 @@ static int take_result(struct rados *s, uint32_t table, const struct fetched *f,
     out->ballot = fetch_partition_value(&f->pairs[0], OMAP_BALLOT);
     out->is_wide = rc == 0 && pieces.n;
     out->removals = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
-    if (!out->removals.p) out->removals = slice_of("", 0);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = records_of(s, table, &f->pairs[i + PART_KEYS], a, &row);
         if (rc == 0 && row.n) out->keys[i] = row.items[0];

@@ -6,7 +6,7 @@
 enum { READ_KEYS = FETCH_PARTS - 2 };
 
 struct read_result {
-    struct slice ballot;    /* p NULL: the partition has none */
+    struct slice ballot;    /* empty if the partition has none */
     bool is_wide;           /* it has rows in pieces, too (engine/rados/pieces.h) */
     struct slice removals;  /* the partition's mark of removals, for a write that removes; empty: none */
     struct records head;    /* its deletion and its static row */

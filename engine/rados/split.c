@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "engine/rados/fetch.h"
-#include "engine/rados/head.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/split.h"
 

@@ -1,53 +1,156 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/iter.h"
 #include "engine/rados/jobs.h"
+#include "engine/rados/move.h"
 #include "engine/rados/named.h"
 #include "engine/rados/read.h"
 #include "engine/rados/reclaim.h"
-#include "engine/rados/store.h"
-#include "engine/rados/table.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/walk.h"
 
-enum { BALLOT_BYTES = 8 };
+enum {
+    BALLOT_BYTES = 8,
+    REPLAY_EVERY_US = BATCHLOG_EVERY_S * 1000000,
+    REPLAY_AGE_US = BATCHLOG_AGE_S * 1000000, /* longer than the store that logged a batch takes to write it */
+};
+
+/* ---- the store's threads ---- */
+
+static void run_job(struct rados *s, struct rados_job *job) {
+    struct err e = {0};
+    size_t n;
+    int rc;
+    switch (job->kind) {
+    case RADOS_SPLIT:
+        if ((rc = move_relieve(s, job->shard)) < 0)
+            log_warn("the split of %s has failed and is tried again later: %s", job->shard->name, strerror(-rc));
+        atomic_store(&job->shard->stays_whole, !atomic_load(&job->shard->split));
+        atomic_store(&job->shard->will_split, false);
+        break;
+    case RADOS_FOLD:
+        if (read_fold(s, slice_of(job->key, job->n), &e) < 0)
+            log_warn("a row's operands were not folded: %s", e.text);
+        break;
+    case RADOS_FORGET: table_forget(s, job->table); break;
+    case RADOS_REPLAY:
+        if (batchlog_replay(s, job->died, REPLAY_AGE_US, &n, &e) < 0)
+            log_warn("the log of batches was not applied: %s", e.text);
+        else if (n && job->died) log_info("%zu batches were applied that a server has left that died", n);
+        else if (n) log_info("%zu batches were applied that have stayed in the log", n);
+        break;
+    }
+    jobs_done(s, job);
+}
+
+
+static void *work(void *arg) {
+    struct rados *s = arg;
+    for (struct rados_job *job; jobs_take(s, REPLAY_EVERY_US, &job);) {
+        if (job) run_job(s, job);
+        int64_t now_us = clock_machine_us(&clock_real), due_us = atomic_load(&s->replay_due_us);
+        if (now_us >= due_us && atomic_compare_exchange_strong(&s->replay_due_us, &due_us, now_us + REPLAY_EVERY_US))
+            jobs_add_replay(s, 0);
+    }
+    return NULL;
+}
+
+static void stop_threads(struct rados *s) {
+    jobs_end(s);
+    for (uint32_t i = 0; i < s->n_threads; i++) pthread_join(s->threads[i], NULL);
+    jobs_fini(s);
+}
+
+/* ---- opening ---- */
+
+struct rados *rados_open(const struct rados_options *o, struct err *e) {
+    struct rados *s = calloc(1, sizeof(*s));
+    if (!s) return err_null(err_nomem(e));
+    s->o = *o;
+    pthread_mutex_init(&s->drop_lock, NULL);
+    pthread_mutex_init(&s->log_lock, NULL);
+    if (!s->o.split_keys) s->o.split_keys = RADOS_SPLIT_KEYS;
+    if (!s->o.split_bytes) s->o.split_bytes = RADOS_SPLIT_BYTES;
+    if (!s->o.max_keys) s->o.max_keys = RADOS_MAX_KEYS;
+    if (!s->o.max_bytes) s->o.max_bytes = RADOS_MAX_BYTES;
+    if (shard_map_init(&s->shards) < 0) {
+        err_nomem(e);
+        goto free_store;
+    }
+    while (!s->o.incarnation)
+        if (random_bytes(&s->o.incarnation, sizeof(s->o.incarnation), e) < 0) goto fini_shards;
+    if (pool_open(&s->pool, &s->o.pool, e) < 0) goto fini_shards;
+    if (batchlog_begin(s, 0, e) < 0) goto close_pool;
+    jobs_init(s);
+    atomic_store(&s->replay_due_us, clock_machine_us(&clock_real) + REPLAY_EVERY_US);
+    for (; s->n_threads < RADOS_THREADS; s->n_threads++)
+        if (pthread_create(&s->threads[s->n_threads], NULL, work, s)) break;
+    if (s->n_threads == RADOS_THREADS) return s;
+    stop_threads(s);
+    err_set(e, ERR_SERVER, "cannot start a thread");
+    batchlog_close(s);
+close_pool:
+    pool_close(&s->pool);
+fini_shards:
+    shard_map_fini(&s->shards);
+free_store:
+    pthread_mutex_destroy(&s->drop_lock);
+    pthread_mutex_destroy(&s->log_lock);
+    free(s);
+    return NULL;
+}
+
+void rados_close(struct rados *s) {
+    stop_threads(s);
+    batchlog_close(s);
+    pool_close(&s->pool);
+    shard_map_fini(&s->shards);
+    pthread_mutex_destroy(&s->drop_lock);
+    pthread_mutex_destroy(&s->log_lock);
+    free(s);
+}
 
 /* ---- reads ---- */
-
-/* Walks over what one operation has read of the partition. */
-static int walk_result(const struct read_result *found, struct store_read *r, struct err *e) {
-    size_t n = found->head.n + found->ranges.n;
-    struct record *records = arena_alloc(r->arena, (n + 1) * sizeof(*records));
-    if (!records) return err_nomem(e);
-    if (found->head.n) memcpy(records, found->head.items, found->head.n * sizeof(*records));
-    if (found->ranges.n) memcpy(records + found->head.n, found->ranges.items, found->ranges.n * sizeof(*records));
-    if (found->keys[0].value.p) records[n++] = found->keys[0];
-    struct kv_iter *it = iter_of_records(records, n, e);
-    if (!it) return -1;
-    engi_read_begin(r);
-    if (found->ballot.n == BALLOT_BYTES) r->ballot = load_u64(found->ballot.p);
-    int rc = engi_walk(it, ENG_TIER_ANY, r, e);
-    it->ops->iter_free(it);
-    return rc;
-}
 
 static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                     struct err *e) {
     struct read_result found;
+    struct kv_iter *it = NULL;
     struct arena a;
     bool is_row = r->key.p[r->n_prefix] == ENGI_ROW;
     (void)view;
     if (tier == ENG_TIER_CACHE) return KV_INCOMPLETE;
     arena_init(&a, 1 << 12, 0);
     int rc = read_partition(rados_of(s), slice_of(r->key.p, r->n_prefix), &r->key, is_row, &a, &found, e);
-    if (!rc) rc = walk_result(&found, r, e);
+    if (rc) goto fini;
+    size_t n = found.head.n + found.ranges.n;
+    struct record *records = arena_alloc(r->arena, (n + 1) * sizeof(*records));
+    if (!records) {
+        rc = err_nomem(e);
+        goto fini;
+    }
+    if (found.head.n) memcpy(records, found.head.items, found.head.n * sizeof(*records));
+    if (found.ranges.n) memcpy(records + found.head.n, found.ranges.items, found.ranges.n * sizeof(*records));
+    if (found.keys[0].value.p) records[n++] = found.keys[0];
+    if (!(it = iter_of_records(records, n, e))) {
+        rc = -1;
+        goto fini;
+    }
+    engi_read_begin(r);
+    if (found.ballot.n == BALLOT_BYTES) r->ballot = load_u64(found.ballot.p);
+    rc = engi_walk(it, ENG_TIER_ANY, r, e);
+    it->ops->iter_free(it);
+fini:
     arena_fini(&a);
     return rc;
 }
 
-/* A cursor, which in the cache tier finds nothing out. */
+/* A cursor in the cache tier: every move is incomplete. */
 static int incomplete_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
     (void)move, (void)key;
     return kv_iter_lend(it, KV_INCOMPLETE, e);
@@ -113,9 +216,8 @@ static int reclaim(struct store *s, const struct store_reclaim *r, struct err *e
 }
 
 static void close_store(struct store *s) {
-    struct rados *r = rados_of(s);
-    if (r->watch) named_watch_stop(r->watch);
-    rados_close(r);
+    if (rados_of(s)->watch) named_watch_stop(rados_of(s)->watch);
+    rados_close(rados_of(s));
 }
 
 /* ---- what operators see ---- */

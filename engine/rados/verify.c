@@ -1,9 +1,9 @@
-/* The verification of a pool, beside servers that use it (engine/verify.h).
+/* The verification of a pool while servers use it (engine/verify.h).
  *
- * Every write of operands changes a counter of its object's head, and reads of the head and of a page of
- * keys are one operation. So pages whose heads are equal are of one moment; if an object changes
- * meanwhile, it is read again. A record of a drop is written before the table's objects are removed
- * (Q6), and states only go forward (Q3). So an object is missed only if its table has no such
+ * Every write of operands changes a counter of its object's head, and the head and a page of
+ * keys are read in one operation. So pages whose heads are equal form a consistent snapshot; an object that changes
+ * meanwhile is read again. A drop is recorded before the table's objects are removed
+ * (Q6), and states only advance (Q3). So an object counts as missing only if its table has no such
  * record afterwards, and a state is compared with one that is read later.
  */
 #include "engine/verify.h"
@@ -15,7 +15,7 @@
 
 #include "base/array.h"
 #include "engine/rados/batchlog.h"
-#include "engine/rados/head.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/named.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
@@ -26,14 +26,14 @@ enum { TRIES = 10, CHUNK = 64 << 10, KEY_SHOWN = 48 };
 /* An object of rows: a shard's or, with is_piece, a piece of a wide partition. */
 struct object {
     bool is_piece;
-    struct shard_id shard;      /* of a piece the table only */
-    uint64_t id, number;        /* of a piece */
+    struct shard_id shard;      /* only its table for a piece */
+    uint64_t id, number;        /* for a piece */
 };
 
 struct verify {
     struct eng_verify *v;
     struct rados s; /* only its pool is used */
-    struct arena arena; /* of one page or one look */
+    struct arena arena; /* of one page or one head */
     size_t n, cap;
     struct object *objects;
 };
@@ -43,8 +43,8 @@ static void object_name(const struct object *o, char out[PIECE_NAME]) {
     else shard_name(&o->shard, out);
 }
 
-static void tell(struct verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static void tell(struct verify *v, const char *fmt, ...) {
+static void report(struct verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void report(struct verify *v, const char *fmt, ...) {
     char words[ERR_TEXT_MAX];
     va_list ap;
     va_start(ap, fmt);
@@ -55,10 +55,9 @@ static void tell(struct verify *v, const char *fmt, ...) {
 
 /* ---- one object ---- */
 
-/* Of one moment, unless it changed. */
 struct contents {
     struct shard_head head;
-    uint64_t operands, operand_bytes; /* which the counters count */
+    uint64_t operands, operand_bytes; /* counted here, to compare with the counters */
     uint64_t own_keys;                /* partitions' own keys */
 };
 
@@ -88,17 +87,10 @@ static void take_pair(struct verify *v, const struct object *o, const struct oma
     if (check_operand(v, o, p, &e) == 0) return;
     object_name(o, name);
     for (size_t i = 0; i < p->key.n && i < KEY_SHOWN; i++) snprintf(shown + 2 * i, 3, "%02x", p->key.p[i]);
-    tell(v, "object %s: the key 0x%s%s: %s", name, shown, p->key.n > KEY_SHOWN ? "..." : "", e.text);
+    report(v, "object %s: the key 0x%s%s: %s", name, shown, p->key.n > KEY_SHOWN ? "..." : "", e.text);
 }
 
-static bool pairs_equal(const struct omap_pairs *a, const struct omap_pairs *b) {
-    bool equal = a->n == b->n;
-    for (size_t i = 0; equal && i < a->n; i++)
-        equal = slice_eq(a->items[i].key, b->items[i].key) && slice_eq(a->items[i].value, b->items[i].value);
-    return equal;
-}
-
-/* Reads a page behind start, and the head. *more: there is another page. */
+/* Reads the page after start, and the head. *more: there is another page. */
 static int read_page(struct verify *v, const char *name, const char *start, struct omap_pairs *head,
                      struct omap_pairs *page, bool *more) {
     struct omap_read r = {.pool = &v->s.pool};
@@ -113,7 +105,7 @@ static int read_page(struct verify *v, const char *name, const char *start, stru
     return rc;
 }
 
-/* 0; -EAGAIN: it changed; -EBADMSG: its head is damaged; another negative error number. */
+/* Returns 0, -EAGAIN if the object changed, -EBADMSG if its head is damaged, or another negative error number. */
 static int read_object(struct verify *v, const struct object *o, struct arena *first_arena, struct contents *c) {
     struct omap_pairs first = {0}, head = {0}, page = {0};
     char name[PIECE_NAME];
@@ -130,7 +122,11 @@ static int read_object(struct verify *v, const struct object *o, struct arena *f
         if (buf_failed(&start)) rc = -ENOMEM;
         if (rc == 0) rc = read_page(v, name, (const char *)start.p, &head, &page, &more);
         for (size_t i = 0; rc == 0 && i < page.n; i++) take_pair(v, o, &page.items[i], c);
-        if (rc == 0 && first.n && !pairs_equal(&first, &head)) rc = -EAGAIN;
+        if (rc == 0 && first.n && first.n != head.n) rc = -EAGAIN;
+        for (size_t i = 0; rc == 0 && i < first.n; i++)
+            if (!slice_eq(first.items[i].key, head.items[i].key) ||
+                !slice_eq(first.items[i].value, head.items[i].value))
+                rc = -EAGAIN;
         for (size_t i = 0; rc == 0 && !first.n && i < head.n; i++) {
             head.items[i].key = arena_dup(first_arena, head.items[i].key);
             head.items[i].value = arena_dup(first_arena, head.items[i].value);
@@ -152,20 +148,9 @@ static int read_object(struct verify *v, const struct object *o, struct arena *f
     return rc;
 }
 
-static void check_counters(struct verify *v, const char *name, const struct contents *c) {
-    struct shard_counter sum = shard_sum(&c->head);
-    if (c->head.state == SHARD_SPLIT && c->operands + c->own_keys)
-        tell(v, "object %s is split and still has %llu keys", name, (unsigned long long)(c->operands + c->own_keys));
-    if (c->head.state != SHARD_OPEN && c->head.state != SHARD_FROZEN) return;
-    if (sum.keys != c->operands || sum.bytes != c->operand_bytes)
-        tell(v, "object %s has %llu operands of %llu bytes, and counts %llu of %llu", name,
-             (unsigned long long)c->operands, (unsigned long long)c->operand_bytes, (unsigned long long)sum.keys,
-             (unsigned long long)sum.bytes);
-}
-
 /* ---- an object's halves and its whole ---- */
 
-/* The state of a shard's object, or a negative error number. */
+/* Returns the state of a shard's object, or a negative error number. */
 static int state_of(struct verify *v, const struct shard_id *id) {
     struct shard sh = {.id = *id};
     struct shard_head head;
@@ -174,42 +159,55 @@ static int state_of(struct verify *v, const struct shard_id *id) {
     return rc < 0 ? rc : (int)head.state;
 }
 
-/* Whether an object is not there, and its table was not dropped. A negative error number. */
+/* Returns 1 if an object is missing although its table was not dropped, 0, or a negative error number. */
 static int is_missing(struct verify *v, const struct shard_id *id, int state) {
     if (state != -ENOENT) return state < 0 && state != -EBADMSG ? state : 0;
     int dropped = head_was_dropped(&v->s, id->table, &v->arena);
     return dropped < 0 ? dropped : !dropped;
 }
 
-static int check_halves(struct verify *v, const struct shard_id *id, const char *name) {
+/* Checks the counters and the state, and its halves or its whole. The counters of a piece are bounds: a row that is
+ * moved again counts again. */
+static int check_state(struct verify *v, const struct object *o, const char *name, const struct contents *c) {
+    const struct shard_id *id = &o->shard;
+    const enum shard_state state = c->head.state;
+    struct shard_counter sum = shard_sum(&c->head);
     int rc = 0;
-    for (unsigned bit = 0; rc >= 0 && bit < 2; bit++) {
-        struct shard_id half = shard_half(id, bit);
-        rc = is_missing(v, &half, state_of(v, &half));
-        if (rc > 0) tell(v, "object %s is split, and the object of its half %u is missing", name, bit);
+    if (o->is_piece) {
+        if (state != SHARD_OPEN) report(v, "object %s is in no state", name);
+        return 0;
+    }
+    switch (state) {
+    case SHARD_OPEN:
+    case SHARD_FROZEN:
+        if (sum.keys != c->operands || sum.bytes != c->operand_bytes)
+            report(v, "object %s has %llu operands of %llu bytes, and counts %llu of %llu", name,
+                   (unsigned long long)c->operands, (unsigned long long)c->operand_bytes, (unsigned long long)sum.keys,
+                   (unsigned long long)sum.bytes);
+        break;
+    case SHARD_SPLIT:
+        if (c->operands + c->own_keys)
+            report(v, "object %s is split and still has %llu keys", name,
+                   (unsigned long long)(c->operands + c->own_keys));
+        for (unsigned bit = 0; rc >= 0 && bit < 2; bit++) {
+            struct shard_id half = shard_half(id, bit);
+            rc = is_missing(v, &half, state_of(v, &half));
+            if (rc > 0) report(v, "object %s is split, and the object of its half %u is missing", name, bit);
+        }
+        break;
+    case SHARD_COPIED: break;
+    default: report(v, "object %s is in no state", name);
+    }
+    if (state == SHARD_OPEN && id->depth) {
+        struct shard_id whole = {.table = id->table, .depth = (uint8_t)(id->depth - 1)};
+        whole.bits = whole.depth ? id->bits & ~(~(uint64_t)0 >> whole.depth) : 0;
+        int of_whole = state_of(v, &whole);
+        rc = is_missing(v, &whole, of_whole);
+        if (rc > 0) report(v, "object %s is a half, and the object of the whole is missing", name);
+        if (of_whole == SHARD_OPEN || of_whole == SHARD_COPIED)
+            report(v, "object %s is an open half of a shard that is not split", name);
     }
     return rc < 0 ? rc : 0;
-}
-
-static int check_whole(struct verify *v, const struct shard_id *id, const char *name) {
-    struct shard_id whole = {.table = id->table, .depth = (uint8_t)(id->depth - 1)};
-    whole.bits = whole.depth ? id->bits & ~(~(uint64_t)0 >> whole.depth) : 0;
-    int state = state_of(v, &whole), rc = is_missing(v, &whole, state);
-    if (rc > 0) tell(v, "object %s is a half, and the object of the whole is missing", name);
-    if (state == SHARD_OPEN || state == SHARD_COPIED)
-        tell(v, "object %s is an open half of a shard that is not split", name);
-    return rc < 0 ? rc : 0;
-}
-
-/* The counters of a piece are bounds: a row that is moved again counts again. */
-static int check_state(struct verify *v, const struct object *o, const char *name, const struct contents *c) {
-    enum shard_state state = c->head.state;
-    if (!o->is_piece) check_counters(v, name, c);
-    if (o->is_piece ? state != SHARD_OPEN
-                    : state != SHARD_OPEN && state != SHARD_FROZEN && state != SHARD_COPIED && state != SHARD_SPLIT)
-        tell(v, "object %s is in no state", name);
-    if (state == SHARD_SPLIT && !o->is_piece) return check_halves(v, &o->shard, name);
-    return state == SHARD_OPEN && o->shard.depth ? check_whole(v, &o->shard, name) : 0;
 }
 
 static int check_object(struct verify *v, const struct object *o) {
@@ -229,7 +227,7 @@ static int check_object(struct verify *v, const struct object *o) {
     switch (rc) {
     case 0: rc = check_state(v, o, name, &c); break;
     case -EAGAIN: v->v->busy++, rc = 0; break;
-    case -EBADMSG: tell(v, "object %s: its head is damaged", name), rc = 0; break;
+    case -EBADMSG: report(v, "object %s: its head is damaged", name), rc = 0; break;
     case -ENOENT: rc = 0; break; /* its table was dropped meanwhile, or the piece was replaced */
     default: break;
     }
@@ -245,16 +243,7 @@ static int take_named(void *arg, struct slice name, struct slice value, struct e
     (void)e;
     v->v->records++;
     if (v->v->named(v->v->arg, name, value, &why) < 0)
-        tell(v, "the named record %.*s: %s", SLICE_FMT(name), why.text);
-    return 0;
-}
-
-static int check_named(struct verify *v, struct err *e) {
-    struct err why = {0};
-    v->v->next_store(v->v->arg);
-    if (named_scan(&v->s, slice_of("", 0), take_named, v, &why) == 0) return 0;
-    if (why.code != ERR_SERVER) return *e = why, -1;
-    tell(v, "%s", why.text);
+        report(v, "the named record %.*s: %s", SLICE_FMT(name), why.text);
     return 0;
 }
 
@@ -273,7 +262,7 @@ static int check_log(void *arg, const struct batchlog *log) {
         for (size_t i = 0; rc == 0 && i < page.n; i++) {
             struct err e = {0};
             size_t n;
-            if (batchlog_check(page.items[i].value, &n, &e) < 0) tell(v, "object %s: %s", log->object, e.text);
+            if (batchlog_check(page.items[i].value, &n, &e) < 0) report(v, "object %s: %s", log->object, e.text);
         }
         buf_clear(&start, SIZE_MAX);
         if (more) buf_put_slice(&start, page.items[page.n - 1].key);
@@ -286,7 +275,7 @@ static int check_log(void *arg, const struct batchlog *log) {
 }
 
 /* Runs after the named records were read: an object whose table is not among them has no owner. A drop
- * erases the table's record last, so what a record names is removed by the server that carries the
+ * erases the table's record last, so the objects of a recorded table are removed by the server that executes the
  * drop, or by another one after its start. */
 static int check_owner(struct verify *v, const struct object *o) {
     struct omap_pairs head = {0}, page = {0};
@@ -302,9 +291,9 @@ static int check_owner(struct verify *v, const struct object *o) {
     omap_pairs_fini(&head);
     omap_pairs_fini(&page);
     if (rc < 0) return rc == -ENOENT ? 0 : rc;
-    if (dropped) tell(v, "object %s is left of the table of id %u, which was dropped", name, table);
+    if (dropped) report(v, "object %s is left of the table of id %u, which was dropped", name, table);
     else
-        tell(v, "object %s has rows of id %u, which no object of the catalogue has; a server frees them after its "
+        report(v, "object %s has rows of id %u, which no object of the catalogue has; a server frees them after its "
                 "start", name, table);
     return 0;
 }
@@ -324,23 +313,29 @@ static int note_object(void *arg, const char *name) {
     return 0;
 }
 
-static int check_all(struct verify *v, struct err *e) {
-    int rc = pool_each_object(&v->s.pool, note_object, v);
-    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_object(v, &v->objects[i]);
-    if (rc == 0) rc = batchlog_each(&v->s, 0, check_log, v);
-    if (rc == 0 && check_named(v, e) < 0) return -1;
-    for (size_t i = 0; rc == 0 && i < v->n; i++) rc = check_owner(v, &v->objects[i]);
-    return rc < 0 ? pool_error(e, rc, POOL_READS, "of the pool") : 0;
-}
-
 int eng_verify_rados(struct eng_verify *o, const struct eng_rados *where, struct err *e) {
     struct verify v = {.v = o};
     const struct pool_options pool = {.conf = where->conf, .pool = where->pool};
+    struct err why = {0};
+    bool failed = false;
     if (pool_open(&v.s.pool, &pool, e) < 0) return -1;
     arena_init(&v.arena, CHUNK, 0);
-    int rc = check_all(&v, e);
+    int rc = pool_each_object(&v.s.pool, note_object, &v);
+    for (size_t i = 0; rc == 0 && i < v.n; i++) rc = check_object(&v, &v.objects[i]);
+    if (rc == 0) rc = batchlog_each(&v.s, 0, check_log, &v);
+    if (rc == 0) {
+        o->next_store(o->arg);
+        failed = named_scan(&v.s, slice_of("", 0), take_named, &v, &why) < 0;
+    }
+    if (failed && why.code == ERR_SERVER) {
+        report(&v, "%s", why.text);
+        failed = false;
+    }
+    for (size_t i = 0; rc == 0 && !failed && i < v.n; i++) rc = check_owner(&v, &v.objects[i]);
+    if (failed) *e = why;
+    if (rc < 0) rc = pool_error(e, rc, POOL_READS, "of the pool");
     arena_fini(&v.arena);
     free(v.objects);
     pool_close(&v.s.pool);
-    return rc;
+    return failed ? -1 : rc;
 }

@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "engine/rados/head.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/jobs.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/split.h"
 #include "engine/rados/write.h"
 
 enum {
-    BATCH_KEYS = 1000,        /* an operation takes no further group when it has so many keys */
-    BATCH_CONDITIONS = 64,    /* or so many groups with ballots */
+    BATCH_KEYS = 1000,        /* keys of an operation with more than one group, at most */
+    BATCH_CONDITIONS = 64,    /* groups with ballots of an operation, at most */
     HEAD_EVERY = 256,         /* operations until the other writers' counters are read again */
     BUILD_CHUNK = 16 << 10,
 };
@@ -25,7 +25,7 @@ struct batch {
     struct shard_counter counter; /* of this store, once the operation has succeeded */
     struct omap_started started;
     int64_t send_until_us; /* the least of its groups */
-    bool had_company;      /* it was sent with several groups; a thread that gives up takes its own out */
+    bool had_company;      /* it was sent with several groups; a thread that stops waiting removes its group */
     int rc;
     struct batch *next;
 };
@@ -101,22 +101,6 @@ static void add_group(struct batch *b, struct buf *key, const struct write_group
     if (g->ballot.p) omap_write_set(&b->op, partition_key(&b->arena, key, g->prefix, OMAP_BALLOT), g->ballot);
 }
 
-static int build(struct batch *b) {
-    struct buf key;
-    buf_init(&key, 0);
-    omap_write_compare(&b->op, shard_state_key, shard_state_value(SHARD_OPEN)); /* Q3 */
-    for (struct write_group *g = b->groups; g; g = g->next) add_group(b, &key, g);
-    shard_counter_key(&key, b->counter.writer);
-    struct slice counter_key = key_take(&b->arena, &key);
-    shard_counter_value(&key, &b->counter);
-    struct slice counter = key_take(&b->arena, &key);
-    if (!counter.p || !counter_key.p) b->op.failed = true;
-    else omap_write_set(&b->op, counter_key, counter);
-    buf_fini(&key);
-    assert(b->op.failed || slice_eq(b->op.compares.items[0].key, shard_state_key)); /* Q3 */
-    return b->op.failed ? -ENOMEM : 0;
-}
-
 /* ---- the queue of a shard ---- */
 
 static void enqueue(struct shard *sh, struct write_group *g) {
@@ -131,8 +115,15 @@ static bool has_condition(const struct write_group *g) {
     return g->expected || g->ballot.p || g->removals || g->pieces;
 }
 
-/* Whether the group may join: of two groups with a ballot of one partition the second would be
- * compared with the ballot in front of the first. */
+/* With the lock. Ends a group that is not in the queue and was not written. */
+static void refuse(struct write_group *g, int rc) {
+    g->rc = rc;
+    g->result = -1;
+    g->phase = WRITE_DONE;
+}
+
+/* Whether the group may join: if two groups had a ballot of one partition, the second would be
+ * compared with the ballot before the first. */
 static bool may_join(const struct batch *b, const struct write_group *g, size_t keys, size_t *conditions) {
     if (!b->groups) return true;
     if (b->groups->alone || g->alone || keys + g->n > BATCH_KEYS) return false;
@@ -143,44 +134,14 @@ static bool may_join(const struct batch *b, const struct write_group *g, size_t 
     return true;
 }
 
-/* With the lock. Ends a group that is not in the queue and was not written. */
-static void refuse(struct write_group *g, int rc) {
-    g->rc = rc;
-    g->result = -1;
-    g->phase = WRITE_DONE;
-}
-
-/* Takes the first groups of the queue that fit in one operation. Groups whose time has passed end. */
-static void take_groups(struct batch *b) {
-    struct shard *sh = b->shard;
-    struct write_group **end = &b->groups;
-    size_t keys = 0, conditions = 0;
-    b->send_until_us = INT64_MAX;
-    while (sh->first && may_join(b, sh->first, keys, &conditions)) {
-        struct write_group *g = sh->first;
-        sh->first = g->next;
-        g->next = NULL;
-        if (g->send_until_us < sh->busy_since_us) {
-            refuse(g, -ETIMEDOUT);
-            continue;
-        }
-        if (g->send_until_us < b->send_until_us) b->send_until_us = g->send_until_us;
-        g->phase = WRITE_RUNS;
-        keys += g->n;
-        *end = g;
-        end = &g->next;
-    }
-    if (!sh->first) sh->last = &sh->first;
-}
-
 static uint64_t keys_of(const struct shard *sh) { return sh->own.keys + sh->other_keys; }
 static uint64_t bytes_of(const struct shard *sh) { return sh->own.bytes + sh->other_bytes; }
 
-/* Results beside error numbers of librados. */
+/* Results in addition to the error numbers of librados. */
 enum { DROPPED = -ESTALE, TOO_FULL = -EFBIG, NOT_OPEN = -ECANCELED };
 
-/* Learns what the object says of itself, and gives this store a writer's number there. */
-static int learn(struct rados *s, struct shard *sh) {
+/* Reads the head of the object, and chooses a writer's number for this store there. */
+static int read_counters(struct rados *s, struct shard *sh) {
     struct arena a;
     struct shard_head head;
     struct err e = {0};
@@ -224,25 +185,32 @@ static bool is_full(const struct rados *s, const struct shard *sh) {
     return keys_of(sh) >= s->o.max_keys || bytes_of(sh) >= s->o.max_bytes;
 }
 
-/* Whether the operation only makes room: it combines, removes or moves operands. */
-static bool only_removes(const struct batch *b) {
-    for (const struct write_group *g = b->groups; g; g = g->next)
-        if (!g->removals && !g->pieces) return false;
-    return true;
-}
-
 static int batch_send(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
+    struct buf key;
+    bool makes_room = true; /* it only combines, removes or moves operands */
     int rc = 0;
+    for (const struct write_group *g = b->groups; g; g = g->next) makes_room = makes_room && (g->removals || g->pieces);
     /* Only the thread whose operation is under way touches the counters. */
-    if (!sh->known || ++sh->since_read > HEAD_EVERY || is_full(s, sh)) rc = learn(s, sh);
-    if (rc == 0 && is_full(s, sh) && !only_removes(b)) {
+    if (!sh->known || ++sh->since_read > HEAD_EVERY || is_full(s, sh)) rc = read_counters(s, sh);
+    if (rc == 0 && is_full(s, sh) && !makes_room) {
         if (!atomic_load(&sh->is_indivisible)) jobs_add_split(s, sh); /* again, if the one before has failed */
         rc = TOO_FULL;
     }
     if (rc < 0) return rc;
     b->counter = sh->own;
-    if ((rc = build(b)) < 0) return rc;
+    buf_init(&key, 0);
+    omap_write_compare(&b->op, shard_state_key, shard_state_value(SHARD_OPEN)); /* Q3 */
+    for (struct write_group *g = b->groups; g; g = g->next) add_group(b, &key, g);
+    shard_counter_key(&key, b->counter.writer);
+    struct slice counter_key = key_take(&b->arena, &key);
+    shard_counter_value(&key, &b->counter);
+    struct slice counter = key_take(&b->arena, &key);
+    if (!counter.p || !counter_key.p) b->op.failed = true;
+    else omap_write_set(&b->op, counter_key, counter);
+    buf_fini(&key);
+    assert(b->op.failed || slice_eq(b->op.compares.items[0].key, shard_state_key)); /* Q3 */
+    if (b->op.failed) return -ENOMEM;
     int64_t now_us = clock_machine_us(&clock_real);
     if (now_us > b->send_until_us) return -EAGAIN; /* the groups whose time has not passed join the next operation */
     for (const struct write_group *g = b->groups; g; g = g->next) assert(now_us <= g->send_until_us); /* Q14, Q26 */
@@ -256,8 +224,26 @@ static struct batch *batch_start(struct rados *s, struct shard *sh) {
     pthread_mutex_lock(&sh->lock);
     if (!sh->busy && sh->first && (b = calloc(1, sizeof(*b)))) {
         b->shard = sh;
+        struct write_group **end = &b->groups;
+        size_t keys = 0, conditions = 0;
         sh->busy_since_us = clock_machine_us(&clock_real);
-        take_groups(b);
+        b->send_until_us = INT64_MAX;
+        /* Takes the first groups of the queue that fit in one operation. Groups whose time has passed end. */
+        while (sh->first && may_join(b, sh->first, keys, &conditions)) {
+            struct write_group *g = sh->first;
+            sh->first = g->next;
+            g->next = NULL;
+            if (g->send_until_us < sh->busy_since_us) {
+                refuse(g, -ETIMEDOUT);
+                continue;
+            }
+            if (g->send_until_us < b->send_until_us) b->send_until_us = g->send_until_us;
+            g->phase = WRITE_RUNS;
+            keys += g->n;
+            *end = g;
+            end = &g->next;
+        }
+        if (!sh->first) sh->last = &sh->first;
         sh->busy = b->groups != NULL;
         if (!sh->busy) pthread_cond_broadcast(&sh->turn);
     }
@@ -277,9 +263,9 @@ static struct batch *batch_start(struct rados *s, struct shard *sh) {
     return b;
 }
 
-/* Learns from the operation's result what it says about the shard, and returns what it means for
- * the groups: 0, an error, NOT_OPEN: they move; -EAGAIN: they try again. */
-static int batch_judge(struct rados *s, struct batch *b) {
+/* Waits for the operation and updates the shard from its result. Returns the result of the groups: 0, NOT_OPEN if they
+ * must move, -EAGAIN if they must try again, or another negative error number. */
+static int batch_wait(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
     if (!b->started.completion) return b->rc;
     switch (b->rc = omap_write_wait(&s->pool, &b->started)) {
@@ -290,14 +276,14 @@ static int batch_judge(struct rados *s, struct batch *b) {
         atomic_fetch_add(&s->n_operations, 1);
         return 0;
     case -ECANCELED: {
-        int rc = learn(s, sh);
+        int rc = read_counters(s, sh);
         return rc == 0 ? -EAGAIN : rc;
     }
-    case -ENOENT: /* the next try says whether the table is gone, or makes its first object */
+    case -ENOENT: /* the next try finds whether the table is gone, or creates its first object */
         sh->known = false;
         return -EAGAIN;
     default:
-        /* The write may still happen. This store goes on under another number, so that the
+        /* The write may still happen. This store continues under another number, so that the
          * counters of this one are true in either case. */
         sh->own = (struct shard_counter){0};
         sh->known = false;
@@ -305,21 +291,8 @@ static int batch_judge(struct rados *s, struct batch *b) {
     }
 }
 
-/* Ends a group whose operation has ended, or queues it again. */
-static void settle(const struct batch *b, struct write_group *g, int verdict) {
-    g->rc = verdict;
-    g->result = verdict < 0 ? -1 : 0;
-    g->phase = verdict == NOT_OPEN ? WRITE_MOVES : WRITE_DONE;
-    if (verdict != -EAGAIN) return;
-    if (b->rc == -ECANCELED && has_condition(g) && !b->had_company) {
-        g->result = WRITE_CHANGED;
-        return;
-    }
-    g->alone = has_condition(g);
-    enqueue(b->shard, g);
-}
-
-/* A shard that was not worth splitting is looked at again when it has grown by as much again. */
+/* Queues a split of a large shard. A shard that was not worth splitting is considered again when it has grown by as
+ * much again. */
 static void split_if_large(struct rados *s, struct shard *sh) {
     if (atomic_exchange(&sh->stays_whole, false)) {
         sh->split_keys = keys_of(sh) + s->o.split_keys;
@@ -332,15 +305,24 @@ static void split_if_large(struct rados *s, struct shard *sh) {
 
 static void batch_finish(struct rados *s, struct batch *b) {
     struct shard *sh = b->shard;
-    int verdict = batch_judge(s, b);
-    if (verdict == 0) split_if_large(s, sh);
+    int rc = batch_wait(s, b);
+    if (rc == 0) split_if_large(s, sh);
     pthread_mutex_lock(&sh->lock);
     sh->sent = NULL;
     for (struct write_group *g = b->groups, *next; g; g = next) {
         next = g->next;
-        settle(b, g, verdict);
+        g->rc = rc;
+        g->result = rc < 0 ? -1 : 0;
+        g->phase = rc == NOT_OPEN ? WRITE_MOVES : WRITE_DONE;
+        if (rc != -EAGAIN) continue;
+        if (b->rc == -ECANCELED && has_condition(g) && !b->had_company) {
+            g->result = WRITE_CHANGED;
+        } else {
+            g->alone = has_condition(g);
+            enqueue(sh, g);
+        }
     }
-    sh->silent = verdict == -ETIMEDOUT || verdict == -EBUSY;
+    sh->silent = rc == -ETIMEDOUT || rc == -EBUSY;
     while (sh->silent && sh->first) { /* Q26 */
         struct write_group *g = sh->first;
         sh->first = g->next;
@@ -357,12 +339,13 @@ static void batch_finish(struct rados *s, struct batch *b) {
 
 /* ---- the caller's groups ---- */
 
+/* Puts the group in the queue of its shard. */
 static int place(struct rados *s, struct write_group *g) {
     struct shard *sh = shard_map_find(&s->shards, load_u32(g->prefix.p), shard_position(g->prefix));
     if (!sh) return -1;
     pthread_mutex_lock(&sh->lock);
     g->shard = sh;
-    if (sh->silent && sh->busy) refuse(g, -EBUSY); /* an operation is under way that finds out whether it answers */
+    if (sh->silent && sh->busy) refuse(g, -EBUSY); /* the operation under way finds out whether the OSD answers */
     else enqueue(sh, g);
     pthread_mutex_unlock(&sh->lock);
     return 0;
@@ -375,32 +358,8 @@ static enum write_phase phase_of(const struct write_group *g) {
     return p;
 }
 
-/* Starts what can be started, so that shards work side by side, and ends it. */
-static void run_round(struct rados *s, struct write_group *groups, size_t n) {
-    struct batch *started = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (phase_of(&groups[i]) == WRITE_WAITS) {
-            struct batch *b = batch_start(s, groups[i].shard);
-            if (!b) continue;
-            b->next = started;
-            started = b;
-        }
-    for (struct batch *next; started; started = next) {
-        next = started->next;
-        batch_finish(s, started);
-    }
-}
-
-/* With the lock. Takes the group out of the queue, or out of the operation that was sent. */
-static void give_up(struct shard *sh, struct write_group *g) {
-    struct write_group **at = g->phase == WRITE_WAITS ? &sh->first : sh->sent;
-    while (*at != g) at = &(*at)->next;
-    *at = g->next;
-    if (g->phase == WRITE_WAITS && !g->next) sh->last = at;
-    refuse(g, g->phase == WRITE_WAITS ? -EBUSY : -ETIMEDOUT);
-}
-
-/* Waits until the group's operation has ended or its shard is free for the next. Keeps Q26. */
+/* Waits until the group's operation has ended or its shard is free for the next. Keeps Q26: a group that may not wait
+ * leaves the queue, or the operation that was sent. */
 static void await(struct write_group *g) {
     struct shard *sh = g->shard;
     bool patient = false;
@@ -415,7 +374,12 @@ static void await(struct write_group *g) {
             patient = true;
             sh->n_patient++;
         } else {
-            give_up(sh, g);
+            bool queued = g->phase == WRITE_WAITS;
+            struct write_group **at = queued ? &sh->first : sh->sent;
+            while (*at != g) at = &(*at)->next;
+            *at = g->next;
+            if (queued && !g->next) sh->last = at;
+            refuse(g, queued ? -EBUSY : -ETIMEDOUT);
         }
     }
     if (patient) sh->n_patient--;
@@ -445,11 +409,22 @@ int write_groups(struct rados *s, struct write_group *groups, size_t n, struct e
     if (placed < n) rc = err_nomem(e);
     for (size_t i = 0; i < placed; i++) {
         while (phase_of(&groups[i]) != WRITE_DONE) {
-            run_round(s, &groups[i], placed - i);
+            struct batch *started = NULL;
+            /* Starts all operations before waiting for the first, so that shards work in parallel. */
+            for (size_t k = i; k < placed; k++) {
+                struct batch *b = phase_of(&groups[k]) == WRITE_WAITS ? batch_start(s, groups[k].shard) : NULL;
+                if (!b) continue;
+                b->next = started;
+                started = b;
+            }
+            for (struct batch *next; started; started = next) {
+                next = started->next;
+                batch_finish(s, started);
+            }
             await(&groups[i]);
             move(s, &groups[i], placed - i);
         }
-        /* Of several groups others may have been written. */
+        /* Others of several groups may have been written. */
         if (n > 1 && groups[i].rc == -EBUSY) groups[i].rc = -ETIMEDOUT;
         if (groups[i].result == -1) rc = fill_error(e, &groups[i]);
     }

@@ -1,4 +1,4 @@
-/* Writes. The changes of one partition travel in one operation and happen as a whole or not at all.
+/* Writes. The changes of one partition are one operation, which is applied as a whole or not at all.
  *
  * Life of a group: its thread puts it in the queue of its shard. If no operation of this store on
  * the shard is under way, the thread sends one with all waiting groups; otherwise it waits. While
@@ -8,8 +8,8 @@
  * Q26. A write ends although an OSD hangs. An operation is sent at most WRITE_SEND_S after write_groups began,
  *      whatever the queue, the shard's head and its split have taken; it ends within POOL_TIMEOUT_S, and Q14
  *      relies on the sum. At most WRITE_PATIENT threads wait for an operation that has been under way for
- *      POOL_WAIT_US, or behind it, in addition to the one that sent it. When it times out the groups that
- *      wait behind it fail, too.
+ *      POOL_WAIT_US, or for the next operation after it, in addition to the one that sent it. When it times out,
+ *      the groups in the queue fail, too.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ enum write_kind {
 struct write_change {
     enum write_kind kind;
     struct slice key;   /* of the record (engine/rows/key.h) */
-    struct slice value; /* not empty; none of WRITE_REMOVE */
+    struct slice value; /* not empty; unused for WRITE_REMOVE */
     const struct omap_pair *seen; /* operands, oldest first, as a reader returned them */
     size_t n_seen;
 };
@@ -39,11 +39,10 @@ struct write_group {
     size_t n;
     const struct slice *expected; /* the partition's ballot as it was read, empty: none; NULL for no condition */
     struct slice ballot;          /* the new one, not empty; p NULL: it stays */
-    /* The partition's mark of removals, as it was read with the operands that the group removes;
-     * empty: none. So no operand is removed, and counted as removed, twice. NULL for the group
-     * removes none */
+    /* The partition's mark of removals, as it was read with the operands that the group removes; empty if there was
+     * none. So no operand is removed, and counted as removed, twice. NULL if the group removes none. */
     const struct slice *removals;
-    /* The partition's pieces as they were read, empty: none; NULL if they stay. */
+    /* The partition's pieces as they were read, empty if there were none; NULL if they stay. */
     const struct slice *pieces;
     struct slice next_pieces; /* not empty; only with pieces */
     const struct slice *fences; /* keys of objects to be set (OMAP_FENCE) */
@@ -53,7 +52,7 @@ struct write_group {
     int result;                   /* 0, -1 or WRITE_CHANGED */
     /* The writer's: */
     enum write_phase phase;
-    bool alone; /* an operation in which it had company was refused, perhaps because of its condition */
+    bool alone; /* an operation with several groups was refused, perhaps because of this group's condition */
     int rc;     /* why the result is -1: an error number, negative */
     int64_t send_until_us; /* machine time (Q26) */
     struct shard *shard;

@@ -76,7 +76,7 @@ static void write_rows(struct worker *w, uint32_t partition, bool conditional) {
     do {
         if (conditional) {
             if (read_partition(store, g.prefix, &key, 1, &a, &r, &e) < 0) fail("read", &e);
-            if (r.ballot.p) seen = r.ballot;
+            if (r.ballot.n) seen = r.ballot;
             g.expected = &seen;
             g.ballot = slice_of(value, 8);
             store_u32(value, w->number), store_u32(value + 4, pick(w, UINT32_MAX));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/rados/cursor.h"
-#include "engine/rados/open.h"
+#include "engine/rados/rados.h"
 #include "engine/rados/read.h"
 #include "engine/rados/write.h"
 

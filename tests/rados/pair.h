@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/rados/store.h"
+#include "engine/rados/rados.h"
 
 enum { PARTITIONS = 25, WIDE_PARTITIONS = 3, KEYS = 30, COLUMNS = 4, ROUNDS = 1200 };
 

@@ -185,9 +185,9 @@ static void add_step(struct worker *w) {
         failed(&e, partition);
         return;
     }
-    uint32_t now = r.ballot.p ? load_u32(r.ballot.p) : 0;
+    uint32_t now = r.ballot.n ? load_u32(r.ballot.p) : 0;
     if (now != harness_count(r.keys[0].value)) violation("ballot and row are of two moments", partition, now);
-    if (r.ballot.p) seen = r.ballot;
+    if (r.ballot.n) seen = r.ballot;
     store_u32(value, now + 1);
     struct write_change c = {.kind = WRITE_APPEND, .key = row, .value = slice_of(value, 4)};
     struct write_group g = {.prefix = prefix, .changes = &c, .n = 1, .expected = &seen, .ballot = slice_of(value, 4)};
@@ -264,7 +264,7 @@ static void check_ballots(struct rados *s) {
         struct slice none = {0};
         if (read_partition(s, prefix_of(&w, BALLOTS_FROM + i), &none, 0, &w.a, &r, &e) < 0)
             violation(e.text, BALLOTS_FROM + i, 0);
-        uint32_t is = r.ballot.p ? load_u32(r.ballot.p) : 0;
+        uint32_t is = r.ballot.n ? load_u32(r.ballot.p) : 0;
         if (is < atomic_load(&all.added[i]) || is > atomic_load(&all.added[i]) + atomic_load(&all.maybe_added[i]))
             violation("a ballot does not count what was acknowledged", BALLOTS_FROM + i, is);
     }

@@ -14,7 +14,7 @@
 #include "engine/rados/move.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
-#include "engine/rados/table.h"
+#include "engine/rados/rados.h"
 #include "harness.h"
 #include "pair.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "engine/rados/move.h"
-#include "engine/rados/table.h"
+#include "engine/rados/rados.h"
 #include "world.h"
 
 /* Counts what names the table's objects of a kind have. */

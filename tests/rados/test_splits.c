@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "engine/rados/head.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/move.h"
 #include "engine/rados/split.h"
-#include "engine/rados/table.h"
+#include "engine/rados/rados.h"
 #include "world.h"
 
 /* ---- splits ---- */

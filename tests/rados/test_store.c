@@ -192,9 +192,9 @@ static void *add(void *arg) {
         struct slice row = buf_slice(&key), seen = slice_of("", 0);
         arena_reset(&a);
         assert_int_equal(read_partition(x->s, buf_slice(&prefix), &row, 1, &a, &r, &e), 0);
-        uint32_t now = r.ballot.p ? load_u32(r.ballot.p) : 0;
+        uint32_t now = r.ballot.n ? load_u32(r.ballot.p) : 0;
         assert_int_equal(now, harness_count(r.keys[0].value)); /* ballot and row are of one moment */
-        if (r.ballot.p) seen = r.ballot;
+        if (r.ballot.n) seen = r.ballot;
         store_u32(value, now + 1);
         struct write_change c = {.kind = WRITE_APPEND, .key = row, .value = slice_of(value, 4)};
         struct write_group g = {

@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "engine/rados/head.h"
+#include "engine/rados/fetch.h"
 #include "engine/rados/move.h"
 #include "engine/rados/omap_key.h"
-#include "engine/rados/table.h"
+#include "engine/rados/rados.h"
 #include "harness.h"
 #include "pair.h"
 

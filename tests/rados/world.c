@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/rados/move.h"
-#include "engine/rados/table.h"
+#include "engine/rados/rados.h"
 
 static int setup_with(void **state, uint64_t split_keys) {
     struct world *w = calloc(1, sizeof(*w));

@@ -20,7 +20,7 @@
 #include "engine/rados/omap_key.h"
 #include "engine/rados/read.h"
 #include "engine/rados/shard.h"
-#include "engine/rados/store.h"
+#include "engine/rados/rados.h"
 #include "engine/rados/write.h"
 #include "twin.h"
 

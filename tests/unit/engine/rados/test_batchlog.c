@@ -13,7 +13,7 @@
 #include "base/murmur3.h"
 #include "engine/front/eng.h"
 #include "engine/rados/batchlog.h"
-#include "engine/rados/store.h"
+#include "engine/rados/rados.h"
 #include "engine/verify.h"
 #include "twin.h"
 

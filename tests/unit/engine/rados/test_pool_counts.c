@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine/rados/pool_counts.h"
+#include "engine/rados/pool.h"
 
 static void test_operations_are_counted_by_use_and_outcome(void **state) {
     struct pool_counts counts = {0};
