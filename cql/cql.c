@@ -105,23 +105,23 @@ static int check_values(struct cql_run *r, const struct bind_specs *binds) {
     return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->eval.n_values);
 }
 
-/* ---- the share of a loop ---- */
+/* ---- what a loop runs ---- */
 
 /* Bounds the work that one request does on the loop it arrived on. A worker runs a longer request,
- * so that the loop's other connections do not wait for it. Parsing and compiling cost about as much
- * as the text is long (tests/unit/cql/test_growth.c), a batch as its items, and values of
- * collections as their elements, which are checked and put in order. Reading and printing a number
- * takes longer than it has digits, so large values leave the loop, too, where a function or JSON
- * may print or read them; those that are stored do when they are met (cql/read/engine_source.c). */
+ * so that the loop's other connections do not wait for it. The cost of parsing and compiling grows with the
+ * length of the text (tests/unit/cql/test_growth.c), that of a batch with its items, and that of values of
+ * collections with their elements, which are checked and sorted. The time to read and print a number grows faster
+ * than its digits, so a request with large values leaves the loop, too, if a function or JSON
+ * may print or read them; for stored values the read decides (cql/read/engine_source.c). */
 enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, VALUE_BYTES_MAX = 64 << 10 };
 
-static bool leave(struct cql_run *r, enum cql_work_class class) {
+static enum cql_outcome leave_loop(struct cql_run *r, enum cql_work_class class) {
     r->answer.work_class = class;
     static const char *const batches[] = {
         [BATCH_LOGGED] = "BATCH", [BATCH_UNLOGGED] = "UNLOGGED_BATCH", [BATCH_COUNTER] = "COUNTER"};
     if (class == WORK_UPDATE)
         r->answer.write_type = r->in->kind == REQUEST_BATCH ? batches[r->in->batch_kind] : "SIMPLE";
-    return true;
+    return CQL_OFFLOAD;
 }
 
 static size_t bytes_of(const struct value *values, uint32_t n) {
@@ -130,7 +130,7 @@ static size_t bytes_of(const struct value *values, uint32_t n) {
     return bytes;
 }
 
-/* The class of the workers that run a request of which no more is known than its kind and text. */
+/* The class of the workers that run a request before it is parsed. */
 static enum cql_work_class class_of(const struct cql_request *in) {
     static const enum cql_work_class classes[] = {
 #define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
@@ -141,31 +141,18 @@ static enum cql_work_class class_of(const struct cql_request *in) {
     switch (in->kind) {
     case REQUEST_BATCH: return WORK_UPDATE;
     case REQUEST_EXECUTE: return WORK_READ;
-    default: return classes[cql_parse_kind(in->query)]; /* only parsing would say what it needs besides */
+    default: return classes[cql_parse_kind(in->query)];
     }
 }
 
-/* Checks a QUERY, PREPARE or BATCH before any work. Returns true if a worker of work_class must run
- * it. */
-static bool exceeds_loop_share(struct cql_run *r) {
-    if (r->blocking) return false;
-    if (r->in->kind == REQUEST_BATCH) {
-        size_t text = 0, bytes = 0;
-        for (uint32_t i = 0; i < r->in->n_items; i++) {
-            text += r->in->items[i].query.n;
-            bytes += bytes_of(r->in->items[i].values, r->in->items[i].n_values);
-        }
-        bool exceeded = r->in->n_items > ITEMS_MAX || text > TEXT_MAX || bytes > BATCH_BYTES_MAX;
-        return exceeded && leave(r, class_of(r->in));
+/* Whether a QUERY, PREPARE or BATCH takes too long for a loop, before any work. */
+static bool is_long(const struct cql_request *in) {
+    size_t text = in->query.n, bytes = 0;
+    for (uint32_t i = 0; i < in->n_items; i++) {
+        text += in->items[i].query.n;
+        bytes += bytes_of(in->items[i].values, in->items[i].n_values);
     }
-    return r->in->query.n > TEXT_MAX && leave(r, class_of(r->in));
-}
-
-/* Checks a statement that is compiled. */
-static bool exceeds_loop_share_by_values(struct cql_run *r, const struct cql_statement *s) {
-    if (r->blocking || !s->works_on_values) return false;
-    return bytes_of(r->in->params.values, r->in->params.n_values) > VALUE_BYTES_MAX &&
-           leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
+    return text > TEXT_MAX || in->n_items > ITEMS_MAX || bytes > BATCH_BYTES_MAX;
 }
 
 /* ---- kinds of request ---- */
@@ -218,13 +205,6 @@ static enum cql_outcome await_change(struct cql_run *r) {
     return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
 }
 
-static void log_change(const struct cql_run *r) {
-    const struct catalog_change *ch = r->compiled->change;
-    const char *role = r->session->role, *address = r->session->client_address;
-    log_info("%s %s%s%s accepted: role %s, from %s", stmt_words(r->answer.stmt_kind), ch->keyspace, ch->name ? "." : "",
-             ch->name ? ch->name : "", role ? role : "none", address ? address : "this server");
-}
-
 static enum cql_outcome apply_change(struct cql_run *r) {
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
     struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
@@ -236,7 +216,12 @@ static enum cql_outcome apply_change(struct cql_run *r) {
                  ? catalog_apply(r->db->options.catalog, &asked, change, unfinished, r->err)
                  : err_nomem(r->err);
     if (rc < 0) return CQL_FAILED;
-    if (rc) log_change(r);
+    if (rc) {
+        const char *role = r->session->role, *address = r->session->client_address;
+        log_info("%s %s%s%s accepted: role %s, from %s", stmt_words(r->answer.stmt_kind), asked.keyspace,
+                 asked.name ? "." : "", asked.name ? asked.name : "", role ? role : "none",
+                 address ? address : "this server");
+    }
     r->answer.result.change = change;
     r->answer.result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
     return *unfinished ? await_change(r) : CQL_DONE;
@@ -246,10 +231,12 @@ static enum cql_outcome apply_change(struct cql_run *r) {
  * kinds of statements: it waits for the disk, so a worker applies it. */
 static enum cql_outcome run_statement(struct cql_run *r, const struct cql_statement *s) {
     if (cql_permit(r, s)) return CQL_FAILED;
-    if (exceeds_loop_share_by_values(r, s)) return CQL_OFFLOAD;
-    if (UNLIKELY(r->notes != NULL) && r->statement && s == prepared_statement(r->statement)) {
+    if (UNLIKELY(s->works_on_values) && !r->blocking &&
+        bytes_of(r->in->params.values, r->in->params.n_values) > VALUE_BYTES_MAX)
+        return leave_loop(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
+    if (UNLIKELY(r->notes != NULL) && r->statement && s == cql_prepared_info(r->statement)->statement) {
         struct compat k = compat_in(r, &s->compat);
-        compat_again(&k); /* it was compiled before, so its refusals are noted now */
+        compat_again(&k); /* it was compiled by another request; its refusals are noted for this one, too */
     }
     if (s->table) name_table(r->cost, s->table);
     r->compiled = s;
@@ -269,25 +256,17 @@ static enum cql_outcome run_text(struct cql_run *r, struct slice query, const ch
 static enum cql_outcome run_execute(struct cql_run *r) {
     r->statement = prepared_get(r->db, r->in->prepared_id, r->err);
     if (!r->statement) return CQL_FAILED;
-    const struct cql_statement *s = prepared_statement(r->statement);
+    const struct prepared_info *info = cql_prepared_info(r->statement);
+    const struct cql_statement *s = info->statement;
     r->answer.stmt_kind = s->kind;
-    r->answer.fingerprint = prepared_shown(r->statement);
-    if (UNLIKELY(s->late)) return run_text(r, prepared_query(r->statement), prepared_keyspace(r->statement));
+    r->answer.fingerprint = info->shown;
+    if (UNLIKELY(s->late)) return run_text(r, info->query, info->keyspace);
     if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
     bool as_bound = r->eval.n_values == s->binds.n && !r->in->params.names;
     return UNLIKELY(!as_bound) && check_values(r, &s->binds) ? CQL_FAILED : run_statement(r, s);
 }
 
-/* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are
- * described each time. */
-static void compare_metadata(struct cql_run *r) {
-    struct slice known = r->in->params.result_metadata_id;
-    if (!r->statement || r->answer.result.kind != RESULT_ROWS || !known.p) return;
-    const struct cql_statement *s = prepared_statement(r->statement);
-    r->answer.result.meta_changed = s->result.n && !slice_eq(known, slice_of(s->result.id, 16));
-}
-
-/* Statements of a batch are numbered apart: each has markers and values of its own. */
+/* Each statement of a batch has its own markers and values, numbered from 0. */
 static int batch_statement(struct cql_run *r, const struct cql_batch_item *item, const char *keyspace,
                            struct write_item *out) {
     if (item->query.p) {
@@ -295,7 +274,7 @@ static int batch_statement(struct cql_run *r, const struct cql_batch_item *item,
     } else {
         struct cql_prepared *p = prepared_get(r->db, item->prepared_id, r->err);
         if (p) r->item_statements[r->n_item_statements++] = p;
-        out->statement = p ? prepared_statement(p) : NULL;
+        out->statement = p ? cql_prepared_info(p)->statement : NULL;
     }
     if (!out->statement) return -1;
     out->n_values = item->n_values;
@@ -321,7 +300,7 @@ static enum cql_outcome run_batch(struct cql_run *r) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    /* All are of one snapshot of the schema: while it changes, two of them could be compiled for two
+    /* All are compiled in one snapshot of the schema: while it changes, two of them could be compiled for two
      * versions of a table. */
     int rc = compile_items_once(r, keyspace, items);
     while (!rc && UNLIKELY(catalog_generation(r->db->options.catalog) != r->schema->generation)) {
@@ -343,20 +322,26 @@ static enum cql_outcome run_batch(struct cql_run *r) {
     return batch_run(r, &batch, items, r->in->n_items);
 }
 
-/* Rows that a failed sync has disowned can still be read: the response carries a warning. */
-static enum cql_outcome say_disowned(struct cql_run *r, enum cql_outcome outcome) {
-    bool rows = outcome == CQL_DONE && r->answer.result.kind == RESULT_ROWS;
-    if (LIKELY(!rows || !eng_failed(r->db->options.eng))) return outcome;
-    return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED
-                                                                                                        : outcome;
+/* Completes an answer of rows. */
+static enum cql_outcome finish_rows(struct cql_run *r, enum cql_outcome outcome) {
+    if (r->answer.result.kind != RESULT_ROWS) return outcome;
+    /* Whether the client of an EXECUTE has other columns than the rows (v5). Rows of a condition are sent with their
+     * columns each time. */
+    struct slice known = r->in->params.result_metadata_id;
+    if (r->statement && known.p) {
+        const struct result_meta *meta = &cql_prepared_info(r->statement)->statement->result;
+        r->answer.result.meta_changed = meta->n && !slice_eq(known, slice_of(meta->id, 16));
+    }
+    if (LIKELY(outcome != CQL_DONE || !eng_failed(r->db->options.eng))) return outcome;
+    int rc = cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart");
+    return rc ? CQL_FAILED : outcome;
 }
 
 enum cql_outcome cql_run_more(struct cql_run *r) {
     assert(r->blocking && r->compiled);
     r->answer.again_us = 0;
     enum cql_outcome outcome = r->compiled->change ? await_change(r) : r->compiled->ops->more(r, r->compiled);
-    compare_metadata(r);
-    return say_disowned(r, outcome);
+    return finish_rows(r, outcome);
 }
 
 int cql_admit(struct cql_run *r) {
@@ -375,25 +360,32 @@ enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
     return UNLIKELY(changed) && cql_permit_creator(r) ? CQL_FAILED : outcome;
 }
 
-static enum cql_outcome run(struct cql_run *r) {
-    enum cql_outcome outcome;
+static enum cql_outcome run_once(struct cql_run *r) {
     const char *keyspace;
-    if (exceeds_loop_share(r)) return CQL_OFFLOAD;
+    r->eval = (struct evaluation){
+        .db = r->db,
+        .arena = r->arena,
+        .err = r->err,
+        .n_values = r->in->params.n_values,
+        .values = r->in->params.values,
+        .reading = {r->now_us, r->db->options.mode == MODE_KEYSPACES},
+        .now_s = r->in->params.has_now ? r->in->params.now_seconds : r->now_us / 1000000,
+    };
+    r->answer.result.kind = RESULT_VOID;
+    r->answer.stmt_kind = STMT_KINDS;
+    if (!r->blocking && r->in->kind != REQUEST_EXECUTE && is_long(r->in)) return leave_loop(r, class_of(r->in));
     switch (r->in->kind) {
     case REQUEST_QUERY:
-        return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->in->query, keyspace));
+        return default_keyspace(r, &keyspace) ? CQL_FAILED : finish_rows(r, run_text(r, r->in->query, keyspace));
     case REQUEST_PREPARE: {
         if (default_keyspace(r, &keyspace)) return CQL_FAILED;
         struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->session->partitioner, r->err);
         if (!p) return CQL_FAILED;
-        r->answer.stmt_kind = prepared_statement(p)->kind;
+        r->answer.stmt_kind = cql_prepared_info(p)->statement->kind;
         r->answer.result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
         return CQL_DONE;
     }
-    case REQUEST_EXECUTE:
-        outcome = run_execute(r);
-        compare_metadata(r);
-        return say_disowned(r, outcome);
+    case REQUEST_EXECUTE: return finish_rows(r, run_execute(r));
     case REQUEST_BATCH: return run_batch(r);
     }
     err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");
@@ -408,12 +400,11 @@ int cql_catch_up(struct cql_db *db, struct err *e) {
 }
 
 /* J1. A server refuses a request, and changes schema or roles, only by a schema and roles that are as new as the
- *     request. Another server on the store may have changed them, and this one learns of it later: at once in
- *     general, and after seconds if it was paused.
+ *     request. Another server on the store may have changed them, and this one is notified later: mostly at once, but
+ *     after seconds if it was paused.
  * Returns whether the outcome depends on that. */
-static bool depends_on_newest(const struct cql_run *r, enum cql_outcome outcome) {
-    bool changes = outcome == CQL_DONE && r->blocking && r->answer.work_class == WORK_DDL;
-    if (LIKELY(outcome != CQL_FAILED && !changes) || eng_one_writer(r->db->options.eng)) return false;
+static bool depends_on_newest(const struct cql_run *r, bool changes) {
+    if (eng_one_writer(r->db->options.eng)) return false;
     switch (changes ? ERR_INVALID : r->err->code) {
     case ERR_INVALID:
     case ERR_CONFIG:
@@ -424,21 +415,6 @@ static bool depends_on_newest(const struct cql_run *r, enum cql_outcome outcome)
     }
 }
 
-static enum cql_outcome run_once(struct cql_run *r) {
-    r->eval = (struct evaluation){
-        .db = r->db,
-        .arena = r->arena,
-        .err = r->err,
-        .n_values = r->in->params.n_values,
-        .values = r->in->params.values,
-        .reading = {r->now_us, r->db->options.mode == MODE_KEYSPACES},
-        .now_s = r->in->params.has_now ? r->in->params.now_seconds : r->now_us / 1000000,
-    };
-    r->answer.result.kind = RESULT_VOID;
-    r->answer.stmt_kind = STMT_KINDS;
-    return run(r);
-}
-
 /* Keeps J1. before: the generations of schema and roles when the run began. */
 COLD static enum cql_outcome run_with_newest(struct cql_run *r, enum cql_outcome outcome, const uint64_t before[2]) {
     const struct cql_db_options *o = &r->db->options;
@@ -446,8 +422,7 @@ COLD static enum cql_outcome run_with_newest(struct cql_run *r, enum cql_outcome
     if (!r->blocking) {
         enum cql_work_class class = class_of(r->in);
         err_clear(r->err);
-        leave(r, class == WORK_SCAN ? WORK_READ : class); /* it is refused in general, which is short */
-        return CQL_OFFLOAD;
+        return leave_loop(r, class == WORK_SCAN ? WORK_READ : class); /* mostly it is refused, which is short */
     }
     int rc = cql_catch_up(r->db, &why);
     bool changed = before[0] != catalog_generation(o->catalog) ||
@@ -473,7 +448,9 @@ enum cql_outcome cql_run(struct cql_run *r) {
     bool reports = UNLIKELY(o->compat.mode == COMPAT_REPORT) && !r->notes;
     if (reports) r->notes = &notes;
     enum cql_outcome outcome = run_once(r);
-    if (UNLIKELY(depends_on_newest(r, outcome))) outcome = run_with_newest(r, outcome, before);
+    bool changes = outcome == CQL_DONE && r->blocking && r->answer.work_class == WORK_DDL;
+    if (UNLIKELY(outcome == CQL_FAILED || changes) && depends_on_newest(r, changes))
+        outcome = run_with_newest(r, outcome, before);
     if (LIKELY(!reports)) return outcome;
     r->notes = NULL;
     /* A request that leaves the loop runs again on another thread, which reports its notes. */

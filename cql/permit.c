@@ -15,7 +15,6 @@ struct permit_need {
     struct resource on;
 };
 
-
 static struct permit_need need_of(const struct cql_statement *s) {
     static const struct {
         uint32_t permissions;
@@ -50,8 +49,8 @@ static struct permit_need need_of(const struct cql_statement *s) {
     /* a condition reveals stored data, so it reads, too */
     if (category == STMT_IS_DML && ((const struct modify_plan *)s->plan)->conditional)
         need.permissions |= 1u << MAY_SELECT;
-    /* Writes to system_control change what the server does: its clock, its faults, its roles (by the
-     * states that it restores). Those to system_auth change roles. */
+    /* Writes to system_control change the server: its clock, its faults, its roles (with a state that it
+     * restores). Writes to system_auth change roles. */
     need.superuser = category != STMT_IS_QUERY && need.on.keyspace &&
                      (!strcmp(need.on.keyspace, "system_control") ||
                       (category == STMT_IS_DML && !strcmp(need.on.keyspace, "system_auth")));
@@ -87,20 +86,17 @@ static int ask_roles(struct cql_run *r, const struct cql_statement *s, const str
     return rc;
 }
 
-/* A trace shows the values that another role's statement wrote or asked for, in any table. Cassandra
- * shows all traces to every role. Here a role that may not select from all keyspaces sees its own. */
-static bool sees_own_traces_only(struct cql_run *r) {
-    struct err untold = {0};
-    struct cql_run quiet = *r;
-    const struct permit_need all = {.permissions = 1u << MAY_SELECT, .on = {.kind = RESOURCE_OF_ALL_KEYSPACES}};
-    quiet.err = &untold;
-    return ask_roles(&quiet, NULL, &all) != 0;
-}
-
 static int ask(struct cql_run *r, const struct cql_statement *s) {
     struct permit_need need = need_of(s);
-    if (s->table && s->table->keyspace->is_system && !strcmp(s->table->keyspace->name, "system_traces"))
-        r->own_traces_only = sees_own_traces_only(r);
+    if (s->table && s->table->keyspace->is_system && !strcmp(s->table->keyspace->name, "system_traces")) {
+        /* A trace shows the values that another role's statement wrote or read, in any table. Cassandra
+         * shows all traces to every role. Here a role that may not select from all keyspaces sees only its own. */
+        struct err ignored = {0};
+        struct cql_run quiet = *r;
+        const struct permit_need all = {.permissions = 1u << MAY_SELECT, .on = {.kind = RESOURCE_OF_ALL_KEYSPACES}};
+        quiet.err = &ignored;
+        r->own_traces_only = ask_roles(&quiet, NULL, &all) != 0;
+    }
     if (need.permissions && ask_roles(r, s, &need)) return -1;
     if (s->kind != STMT_RESTORE_TABLE) return 0;
     /* RESTORE TABLE reads the source table, so it needs SELECT on that table. */
@@ -121,7 +117,7 @@ int cql_permit(struct cql_run *r, const struct cql_statement *s) {
 
 /* ---- creators ---- */
 
-/* Whether the statement creates an object on which the session's role gets all permissions. */
+/* Whether the session's role gets all permissions on an object that the statement creates. */
 static bool grants_to_creator(const struct cql_run *r, struct resource *on) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || !r->session->role) return false;
@@ -158,8 +154,8 @@ int cql_permit_creator(struct cql_run *r) {
     int rc = ACCESS_AGAIN;
     while (rc == ACCESS_AGAIN) {
         const struct role_set *roles = access_begin(access);
-        /* Grants nothing when the object that the statement made is gone already: its name may be
-         * another object's (A3 of access.h). */
+        /* Grants nothing if the object that the statement made is gone already: another object may have
+         * its name (A3 of access.h). */
         bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change->object);
         const struct role *role = there ? role_find(roles, r->session->role) : NULL;
         struct role next;

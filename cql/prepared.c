@@ -18,13 +18,11 @@ struct cql_prepared {
     _Atomic(struct cql_prepared *) next; /* of its bucket */
     struct cql_prepared *older, *newer;  /* of all, under the cache's lock */
     atomic_uint refs;
-    atomic_bool used; /* since the cache last looked for room */
-    atomic_uint_fast64_t checked; /* generation of the schema in which it was last found to hold */
+    atomic_bool used; /* since the cache last evicted statements */
+    atomic_uint_fast64_t checked; /* generation of the schema in which it was last found valid */
     bool cached;
     bool unlisted; /* under the lock: a client deleted its row of system.prepared_statements */
     struct arena arena;
-    struct slice query, shown; /* with a 0 behind them; the same unless there is a password */
-    const char *keyspace;
     enum partitioner_id partitioner;
     struct cql_statement *statement;
     struct prepared_info info;
@@ -86,10 +84,6 @@ void prepared_cache_free(struct prepared_cache *c) {
 }
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { return &p->info; }
-const struct cql_statement *prepared_statement(const struct cql_prepared *p) { return p->statement; }
-struct slice prepared_query(const struct cql_prepared *p) { return p->query; }
-struct slice prepared_shown(const struct cql_prepared *p) { return p->shown; }
-const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace; }
 
 /* ---- the table ---- */
 
@@ -123,7 +117,7 @@ static void list_append(struct prepared_cache *c, struct cql_prepared *p) {
     c->newest = p;
 }
 
-/* Under the lock. The entry may go on living in requests that hold it. */
+/* Under the lock. Requests in progress may still hold the entry. */
 static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
     _Atomic(struct cql_prepared *) *at = &c->buckets[bucket_of(p->info.id)];
     while (atomic_load(at) != p) at = &atomic_load(at)->next;
@@ -136,8 +130,8 @@ static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
     cql_prepared_unref(p);
 }
 
-/* Under the lock. */
-static void forget(struct prepared_cache *c, struct cql_prepared *p) {
+/* Under the lock: the statement's columns have changed, or its table is gone. */
+static void evict_changed(struct prepared_cache *c, struct cql_prepared *p) {
     if (p->info.result.n) {
         c->changes[load_u32(p->info.id) % CHANGES] = ++c->n_changes;
         if (!c->first) atomic_store(&c->first_opened, c->n_changes);
@@ -215,7 +209,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     list_append(c, p);
     c->bytes += p->arena.used;
     if (old) unlink_entry(c, old);
-    /* Makes room: a statement that was used lately gets another chance. */
+    /* Makes room. A statement that was used lately is kept once more. */
     size_t chances = 0;
     for (struct cql_prepared *x = c->oldest; x && c->bytes > c->limit; x = c->oldest) {
         if (x == p && x == c->newest) break;
@@ -234,7 +228,7 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
     int rc = 0;
     pthread_mutex_lock(&c->lock);
     for (size_t i = after ? bucket_of(after) : 0; i < BUCKETS && rc == 0;) {
-        const struct cql_prepared *next = NULL; /* of the bucket: with the least id behind after */
+        const struct cql_prepared *next = NULL; /* of the bucket: with the least id that is greater than after */
         for (const struct cql_prepared *p = atomic_load(&c->buckets[i]); p; p = atomic_load(&p->next)) {
             if (p->unlisted || (after && memcmp(p->info.id, after, 16) <= 0)) continue;
             if (!next || memcmp(p->info.id, next->info.id, 16) < 0) next = p;
@@ -244,7 +238,7 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
             continue;
         }
         after = next->info.id;
-        struct virtual_prepared v = {slice_of(after, 16), next->keyspace, (const char *)next->shown.p};
+        struct virtual_prepared v = {slice_of(after, 16), next->info.keyspace, (const char *)next->info.shown.p};
         rc = take(arg, &v);
     }
     pthread_mutex_unlock(&c->lock);
@@ -297,17 +291,6 @@ static int fill_info(struct cql_prepared *p, struct err *e) {
     return hash_meta(&p->info.binds, e);
 }
 
-static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, const char *keyspace, struct err *e) {
-    struct slice copy = arena_dup(&p->arena, query);
-    if (keyspace && copy.p) p->keyspace = arena_strdup(&p->arena, keyspace);
-    if (!copy.p || (keyspace && !p->keyspace)) return err_null(err_nomem(e));
-    struct ast_stmt *ast = cql_parse(&p->arena, copy, true, e);
-    p->query = copy;
-    p->shown = ast && cql_holds_password(ast->kind, copy) ? cql_shown(&p->arena, ast->kind, copy) : copy;
-    if (p->shown.p) return ast;
-    return err_null(err_nomem(e));
-}
-
 static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query,
                                          const char *keyspace, enum partitioner_id partitioner, struct err *e) {
     struct cql_prepared *p = calloc(1, sizeof(*p));
@@ -315,45 +298,55 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     atomic_init(&p->refs, 1);
     p->partitioner = partitioner;
     arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
-    struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
+    struct prepared_info *info = &p->info;
+    info->query = arena_dup(&p->arena, query);
+    if (keyspace) info->keyspace = arena_strdup(&p->arena, keyspace);
+    if (!info->query.p || (keyspace && !info->keyspace)) {
+        err_nomem(e);
+        goto failed;
+    }
+    struct ast_stmt *ast = cql_parse(&p->arena, info->query, true, e);
     struct compat compat = db->options.compat;
-    const struct ast_name *table = ast ? ast_table(ast) : NULL;
+    if (!ast || compat_check_prepare(&compat, ast, e)) goto failed;
+    bool secret = cql_holds_password(ast->kind, info->query);
+    info->shown = secret ? cql_shown(&p->arena, ast->kind, info->query) : info->query;
+    const struct ast_name *table = ast_table(ast);
     struct buf id;
     buf_init(&id, 0);
-    if (p->keyspace && !(table && table->keyspace)) buf_put_str(&id, p->keyspace);
-    buf_put_slice(&id, p->query);
+    if (keyspace && !(table && table->keyspace)) buf_put_str(&id, keyspace);
+    buf_put_slice(&id, query);
     if (partitioner != PARTITIONER_MURMUR3) buf_u8(&id, 0xff); /* in no UTF-8 */
-    bool made = ast && compat_check_prepare(&compat, ast, e) == 0 &&
-                (buf_failed(&id) ? err_nomem(e) : ring_md5(buf_slice(&id), p->info.id, e)) == 0;
+    int rc = buf_failed(&id) || !info->shown.p ? err_nomem(e) : ring_md5(buf_slice(&id), info->id, e);
     buf_fini(&id);
-    if (made) {
-        struct bind_specs binds = {0};
-        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds,
-                            .partitioner = partitioner, .compat = db->options.compat, .prepares = true, .err = e,
-                            .reading = {clock_wall_us(db->options.clock), db->options.mode == MODE_KEYSPACES}};
-        p->statement = cql_compile(&c, ast);
-        atomic_init(&p->checked, schema->generation);
-        if (p->statement) hold(p->statement);
-    }
-    if (p->statement && fill_info(p, e) == 0) return p;
+    if (rc) goto failed;
+    struct bind_specs binds = {0};
+    struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = info->keyspace, .binds = &binds,
+                        .partitioner = partitioner, .compat = db->options.compat, .prepares = true, .err = e,
+                        .reading = {clock_wall_us(db->options.clock), db->options.mode == MODE_KEYSPACES}};
+    info->statement = p->statement = cql_compile(&c, ast);
+    atomic_init(&p->checked, schema->generation);
+    if (!p->statement) goto failed;
+    hold(p->statement);
+    if (fill_info(p, e) == 0) return p;
+failed:
     cql_prepared_unref(p);
     return NULL;
 }
 
 /* ---- what a change of the schema does ---- */
 
-/* HOLDS: as it is. OTHERWISE: the same columns, but its text is to be compiled again. VOID: a table
+/* VALID: unchanged. RECOMPILE: its tables have the same columns, but its text must be compiled again. INVALID: a table
  * is gone, or has other columns. */
-enum fate { HOLDS, OTHERWISE, VOID };
+enum validity { VALID, RECOMPILE, INVALID };
 
-static enum fate fate_of(const struct cql_prepared *p, const struct schema *now) {
-    enum fate fate = p->statement->tables ? HOLDS : OTHERWISE;
+static enum validity validity_in(const struct schema *now, const struct cql_prepared *p) {
+    enum validity validity = p->statement->tables ? VALID : RECOMPILE;
     for (const struct table_use *use = p->statement->tables; use; use = use->next) {
         const struct schema_table *t = schema_table_any(now, use->table->keyspace->name, use->table->name);
-        if (!t || !schema_table_same_shape(t, use->table)) return VOID;
-        if (t != use->table) fate = OTHERWISE;
+        if (!t || !schema_table_same_shape(t, use->table)) return INVALID;
+        if (t != use->table) validity = RECOMPILE;
     }
-    return fate;
+    return validity;
 }
 
 void prepared_on_change(void *arg, const struct schema_change *change) {
@@ -369,7 +362,7 @@ void prepared_on_change(void *arg, const struct schema_change *change) {
         for (const struct table_use *use = p->statement->tables; use && !uses; use = use->next)
             uses = strcmp(use->table->keyspace->name, change->keyspace) == 0 &&
                    (of_keyspace || strcmp(use->table->name, change->name) == 0);
-        if (uses && fate_of(p, now) == VOID) forget(c, p);
+        if (uses && validity_in(now, p) == INVALID) evict_changed(c, p);
     }
     pthread_mutex_unlock(&c->lock);
     schema_unref(now);
@@ -387,19 +380,21 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
 /* Compiles the statement for the current schema. Returns NULL if it counts as unprepared. */
 static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
     const struct schema *now = catalog_schema(db->options.catalog);
-    enum fate fate = fate_of(p, now);
+    enum validity validity = validity_in(now, p);
     struct cql_prepared *again = NULL;
     struct err ignored = {0};
-    if (fate == HOLDS) {
+    if (validity == VALID) {
         atomic_store(&p->checked, now->generation);
         again = p;
     } else {
-        if (fate == OTHERWISE) again = compile_text(db, now, p->query, p->keyspace, p->partitioner, &ignored);
+        const struct prepared_info *info = &p->info;
+        if (validity == RECOMPILE)
+            again = compile_text(db, now, info->query, info->keyspace, p->partitioner, &ignored);
         if (again) {
             publish(db->prepared, again);
         } else {
             pthread_mutex_lock(&db->prepared->lock);
-            forget(db->prepared, p);
+            evict_changed(db->prepared, p);
             pthread_mutex_unlock(&db->prepared->lock);
         }
         cql_prepared_unref(p);

@@ -11,11 +11,11 @@
 
 /* hashed: the text has no literals. */
 static struct capture_statement statement_of(struct np_call *call, const struct cql_prepared *p, bool hashed) {
-    const char *keyspace = prepared_keyspace(p);
+    const struct prepared_info *info = cql_prepared_info(p);
     return (struct capture_statement){
-        .id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID),
-        .keyspace = slice_str(keyspace ? keyspace : ""),
-        .text = hashed ? cql_without_literals(&call->arena, prepared_shown(p)) : prepared_shown(p),
+        .id = slice_of(info->id, CAPTURE_ID),
+        .keyspace = slice_str(info->keyspace ? info->keyspace : ""),
+        .text = hashed ? cql_without_literals(&call->arena, info->shown) : info->shown,
     };
 }
 

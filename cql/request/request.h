@@ -125,9 +125,15 @@ enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT
 
 struct cql_prepared; /* refcounted; one arena */
 
-/* The contents of a PREPARED response. Valid while the reference is held. */
+struct cql_statement;
+
+/* A prepared statement: the contents of a PREPARED response, and what it was made from. Valid while the reference is
+ * held. */
 struct prepared_info {
     uint8_t id[16];
+    const struct cql_statement *statement;
+    struct slice query, shown; /* the text, and (cql_shown) the text to store and show; a 0 follows each */
+    const char *keyspace;      /* the default keyspace when it was prepared; NULL if there is none */
     struct result_meta binds;
     uint32_t n_pk; /* binds that make up the whole partition key, in key order; 0 when not all are bound */
     const uint16_t *pk_indexes;
@@ -201,8 +207,6 @@ struct cql_written {
     const struct cql_written *next;
     struct eng_part part;
 };
-
-struct cql_statement;
 
 /* A decoded request of a client. Nothing changes it while it runs. */
 struct cql_request {

@@ -109,8 +109,8 @@ MUST_CHECK static inline bool row_view_int_key(struct row_view *v, const struct 
     v->ck_bytes = sizeof(int32_t);
     return true;
 }
-/* row_view_row for a row after the first that is laid out under a key of one int, as most are in a slice. Returns false,
- * and does nothing, for any other row. */
+/* row_view_row for a row after the first that is laid out under a key of one int, as most are in a slice. Returns
+ * false, and does nothing, for any other row. */
 MUST_CHECK static inline bool row_view_laid_out(struct row_view *v, const struct eng_row *row) {
     if (!row->laid_out || !row_view_int_key(v, row)) return false;
     v->regular_bytes = v->laid.bytes;

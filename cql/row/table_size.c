@@ -8,9 +8,9 @@
 #include "cql/row/row_view.h"
 #include "metering/size/size.h"
 
-/* SCAN_ROWS: a scan ends with the bucket after this many rows, because an open scan keeps data that is deleted meanwhile.
- * LISTS: tables are listed by the last digits of their object, so that the time to find one does not grow with their
- * number. */
+/* SCAN_ROWS: a scan ends with the bucket after this many rows, because an open scan keeps data that is deleted
+ * meanwhile. LISTS: tables are listed by the last digits of their object, so that the time to find one does not grow
+  * with their number. */
 enum { CHUNK = 4096, PART_ROWS = 512, PART_BYTES = 1 << 20, SCAN_ROWS = 65536, LISTS = 1024 };
 
 struct table_entry {
@@ -99,8 +99,8 @@ static void put_sums(struct count *c, struct table_entry *x, enum size_model mod
 /* Counts the buckets from position *at to end in one scan, so that an empty table costs one scan. It stops between two
  * buckets after SCAN_ROWS rows; *at is then the first position that was not counted. The caller may cancel after each
  * part, also among rows of which only deletions remain. Everything that is stored counts: nothing has expired yet. */
-static int count_buckets(const struct table_sizes *s, struct table_entry *x, const struct schema_table *t, uint32_t *at,
-                         uint32_t end, const struct stop_check *stop_check, struct err *e) {
+static int count_buckets(const struct table_sizes *s, struct table_entry *x, const struct schema_table *t,
+                         uint32_t *at, uint32_t end, const struct stop_check *stop_check, struct err *e) {
     enum size_model model = s->rules.size_model;
     struct eng_scan_spec spec = {.table = t->storage,
                                  .token_from = eng_bucket_from(bucket_at(*at)),
@@ -149,7 +149,8 @@ static int refresh(struct table_sizes *s, struct table_entry *x, const struct sc
 /* ---- the tables ---- */
 
 /* The table's entry, locked. Returns NULL if memory is exhausted. */
-static struct table_entry *take_entry(struct table_sizes *s, const struct schema *schema, const struct schema_table *t) {
+static struct table_entry *lock_entry(struct table_sizes *s, const struct schema *schema,
+                                      const struct schema_table *t) {
     pthread_mutex_lock(&s->lock);
     struct table_entry **list = &s->entries[t->object % LISTS], *x = *list;
     while (x && x->object != t->object) x = x->next;
@@ -186,7 +187,7 @@ int table_billable_bytes(struct table_sizes *s, const struct schema *schema, con
                          struct err *e) {
     *out = (struct table_size){0};
     if (t->virt) return 0;
-    struct table_entry *x = take_entry(s, schema, t);
+    struct table_entry *x = lock_entry(s, schema, t);
     if (!x) return err_nomem(e);
     bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
     bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl &&

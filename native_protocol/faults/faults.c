@@ -112,7 +112,8 @@ static bool is_where(const struct fault_rule *r, const struct cql_run *q) {
     const struct catalog_change *change = q->compiled ? q->compiled->change : NULL;
     /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
     const struct table_use *tables = NULL;
-    if (q->answer.result.kind == RESULT_PREPARED) tables = prepared_statement(q->answer.result.prepared)->tables;
+    if (q->answer.result.kind == RESULT_PREPARED)
+        tables = cql_prepared_info(q->answer.result.prepared)->statement->tables;
     else if (q->compiled && q->in->kind != REQUEST_BATCH) tables = q->compiled->tables;
     for (const struct table_use *t = tables; t; t = t->next)
         compare_table(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
