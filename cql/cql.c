@@ -10,7 +10,6 @@
 #include "cql/prepared.h"
 #include "cql/row/table_size.h"
 #include "cql/statement.h"
-#include "cql/write/batch.h"
 #include "cql/write/row_bound.h"
 #include "cql/write/write.h"
 
@@ -116,11 +115,10 @@ static int check_values(struct cql_run *r, const struct bind_specs *binds) {
 enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, VALUE_BYTES_MAX = 64 << 10 };
 
 static enum cql_outcome leave_loop(struct cql_run *r, enum cql_work_class class) {
+    bool batch = r->in->kind == REQUEST_BATCH;
     r->answer.work_class = class;
-    static const char *const batches[] = {
-        [BATCH_LOGGED] = "BATCH", [BATCH_UNLOGGED] = "UNLOGGED_BATCH", [BATCH_COUNTER] = "COUNTER"};
     if (class == WORK_UPDATE)
-        r->answer.write_type = r->in->kind == REQUEST_BATCH ? batches[r->in->batch_kind] : "SIMPLE";
+        r->answer.write_type = write_type(batch ? &r->in->batch_kind : NULL, false, false);
     return CQL_OFFLOAD;
 }
 

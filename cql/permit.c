@@ -4,8 +4,8 @@
 #include "cql/request/db.h"
 #include "cql/roles/roles.h"
 #include "cql/schema/ddl.h"
-#include "cql/write/batch.h"
 #include "cql/write/modify.h"
+#include "cql/write/write.h"
 
 /* ---- what statements need ---- */
 

@@ -4,8 +4,8 @@
 #include "cql/read/select.h"
 #include "cql/roles/roles.h"
 #include "cql/schema/ddl.h"
-#include "cql/write/batch.h"
 #include "cql/write/modify.h"
+#include "cql/write/write.h"
 
 static const struct statement_ops use_ops, refused_ops;
 

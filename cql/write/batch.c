@@ -1,5 +1,5 @@
-/* BATCH: compiles the statements and checks that they may stand in one batch; write.c writes it. */
-#include "cql/write/batch.h"
+/* BATCH: compiles the statements and checks that one batch may contain them; write.c writes it. */
+#include "cql/write/write.h"
 
 #include "cql/write/write_rules.h"
 
@@ -101,7 +101,13 @@ enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, c
     r->cost->table = t->name;
     r->cost->object = t->object;
     r->cost->is_logged_batch = batch->kind == BATCH_LOGGED;
-    return write_run(r, batch, items, n);
+    /* The items' values replace the request's while they run. */
+    const struct value *values = r->eval.values;
+    uint32_t n_values = r->eval.n_values;
+    enum cql_outcome outcome = write_run(r, batch, items, n);
+    r->eval.values = values;
+    r->eval.n_values = n_values;
+    return outcome;
 }
 
 static enum cql_outcome batch_statement_run(struct cql_run *r, const struct cql_statement *s) {

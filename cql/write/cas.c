@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "cql/request/db.h"
-#include "cql/write/locked.h"
 
 int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, bool batch) {
     *c = (struct cas){.r = r, .table = t, .batch = batch};
@@ -119,10 +118,9 @@ static bool is_there(const struct cas *c, const struct eng_row *row) {
 }
 
 static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
-    struct eng_row *row = ARENA_NEW(c->r->arena, struct eng_row);
-    if (!row) return err_nomem(c->r->err);
+    struct eng_row *row;
     struct slice ck = kind == ENG_STATIC ? slice_of("", 0) : to->ck;
-    int rc = locked_row_get(c->r, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost);
+    int rc = mutation_read(c->r, c->m, kind, ck, c->now, &row);
     if (rc < 0) return rc;
     to->read = true;
     to->newest_ts = row->newest_ts;
@@ -188,9 +186,10 @@ static int holds(struct cas *c, const struct cas_row *row) {
     return 1;
 }
 
-int cas_check(struct cas *c, const struct eng_part *part) {
-    assert(locked_holds(c->r, part));
-    c->part = part;
+int cas_check(struct cas *c, struct mutation *m) {
+    assert(mutation_is_locked(c->r, m));
+    c->m = m;
+    c->part = &m->part;
     if (!c->asks) return 1;
     int rc = read_rows(c);
     if (rc) return rc;
@@ -249,7 +248,7 @@ static int raise_newest(const struct cas *c, const struct cas_row *known, enum e
     struct eng_row row;
     int64_t ts = known ? known->newest_ts : ENG_NO_TS;
     if (!known || !known->read) {
-        int rc = locked_row_get(c->r, c->part, kind, ck, c->now, c->r->arena, &row, NULL);
+        int rc = mutation_get(c->r, c->m, kind, ck, c->now, c->r->arena, &row, NULL);
         if (rc < 0) return rc;
         ts = row.newest_ts;
     }

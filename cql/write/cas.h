@@ -4,7 +4,7 @@
  * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked
  * cas_check reads the rows and decides, cas_answer gives the sink [applied] and, when it is false,
  * the rows as they are. Everything lives in the request's arena. On a loop, each function that
- * reads rows may return ENG_INCOMPLETE (cql/write/locked.h).
+ * reads rows may return ENG_INCOMPLETE (cql/write/mutation.h).
  */
 #pragma once
 
@@ -28,7 +28,8 @@ struct cas {
     struct cql_run *r;
     const struct schema_table *table;
     const struct eng_part *part;
-    bool batch, asks; /* asks: a write of the partition has conditions */
+    struct mutation *m; /* of the partition, from cas_check on */
+    bool batch, asks;   /* asks: a write of the partition has conditions */
     bool writes_statics, writes_rows, shows_all;
     int64_t now;
     struct cas_row statics;
@@ -37,7 +38,7 @@ struct cas {
     struct name_tree by_ck; /* their indexes, before that */
     bool *reads;            /* by ordinal: columns that the conditions look at */
     uint32_t n_shown;
-    const struct schema_column **shown; /* in the answer, beside the keys of a batch */
+    const struct schema_column **shown; /* in the answer, in addition to the keys of a batch */
 };
 
 int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, bool batch) MUST_CHECK;
@@ -46,10 +47,11 @@ int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* Checks the index or key of each condition: Cassandra reports these after all other faults. */
 int cas_check_elements(struct cas *c) MUST_CHECK;
 /* Returns 1 if all hold, 0 if not, or -1 on error. Without conditions nothing is read. */
-int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
+int cas_check(struct cas *c, struct mutation *m) MUST_CHECK;
 /* After cas_check returned 0: whether a condition of this write was false, and the rows to charge
  * for: the row that it addresses and, when conditions were on static columns, the static row; NULL
- * if absent, or charged to another write of the batch. 1, 0 (also when all are charged), -1. */
+ * if absent, or charged to another write of the batch. Returns 1 if so, 0 if not (also when all are
+ * charged), or -1. */
 int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
                 const struct eng_row **statics) MUST_CHECK;
 /* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that

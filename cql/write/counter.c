@@ -1,10 +1,12 @@
-#include "cql/write/counter.h"
-
-#include <assert.h>
+/* Counters: from the increments of a statement or a batch to new values.
+ *
+ * Every increment is first added as a change whose cells hold it. Then each row is read once, and its
+ * counters become the stored value plus all increments. So a batch is one write, whatever it
+ * increments twice. */
 #include <stdlib.h>
 
-#include "cql/write/locked.h"
 #include "cql/write/multicell.h"
+#include "cql/write/mutation.h"
 
 /* One increment. */
 struct increment {
@@ -24,10 +26,10 @@ static int by_counter(const void *a, const void *b) {
 
 /* Takes the changes that hold increments out of the mutation. Returns all their cells, sorted by
  * row and column, or NULL if memory is exhausted. */
-static struct increment *take(struct mutations *m, struct mutation *of, size_t *n) {
+static struct increment *take(struct arena *a, struct mutation *of, size_t *n) {
     size_t cells = 0;
     for (const struct change *c = of->first; c; c = c->next) cells += c->counts ? c->row.n_cells : 0;
-    struct increment *all = ARENA_ARRAY(m->arena, cells + 1, struct increment);
+    struct increment *all = ARENA_ARRAY(a, cells + 1, struct increment);
     *n = 0;
     if (!all) return NULL;
     struct change **at = &of->first;
@@ -48,16 +50,15 @@ static struct increment *take(struct mutations *m, struct mutation *of, size_t *
 }
 
 /* Replaces n increments, all of one row, by one change with the row's new values. */
-static int settle_row(struct cql_run *r, struct mutations *m, struct mutation *of, const struct increment *all,
-                      size_t n, int64_t now, int64_t *newest) {
+static int settle_row(struct mutations *m, struct mutation *of, const struct increment *all, size_t n, int64_t now,
+                      int64_t *newest) {
     const struct eng_row *delta = &all[0].change->row;
-    struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
+    struct arena *a = m->r->arena;
+    struct eng_row *before;
     struct change *c = mutation_add(m, of, CHANGE_ROW);
-    if (!before || !c) return err_nomem(m->err);
-    assert(locked_holds(r, &of->part));
-    int rc = locked_row_get(r, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost);
+    if (!c) return -1;
+    int rc = mutation_read(m->r, of, delta->kind, delta->ck, now, &before);
     if (rc < 0) return rc;
-    if (mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
     if (before->newest_ts > *newest) *newest = before->newest_ts;
     /* Lists each change once in c->summed and clears its counts. */
     for (size_t i = 0; i < n; i++) {
@@ -69,8 +70,8 @@ static int settle_row(struct cql_run *r, struct mutations *m, struct mutation *o
     }
     c->row = *delta;
     c->row.n_cells = 0;
-    c->row.cells = ARENA_ARRAY(m->arena, n, struct eng_cell);
-    if (!c->row.cells) return err_nomem(m->err);
+    c->row.cells = ARENA_ARRAY(a, n, struct eng_cell);
+    if (!c->row.cells) return err_nomem(m->r->err);
     for (size_t i = 0; i < n;) {
         const struct eng_cell *cell = all[i].cell;
         const struct schema_column *column = schema_column_by_id(of->table, cell->column);
@@ -78,8 +79,8 @@ static int settle_row(struct cql_run *r, struct mutations *m, struct mutation *o
         const struct eng_cell *have = column ? cells_of(rc ? before : NULL, column, &n_cells) : NULL;
         uint64_t sum = have && have->value.n == 8 ? load_u64(have->value.p) : 0;
         for (; i < n && all[i].cell->column == cell->column; i++) sum += load_u64(all[i].cell->value.p);
-        uint8_t *p = arena_alloc(m->arena, 8);
-        if (!p) return err_nomem(m->err);
+        uint8_t *p = arena_alloc(a, 8);
+        if (!p) return err_nomem(m->r->err);
         store_u64(p, sum);
         c->row.cells[c->row.n_cells] = *cell;
         c->row.cells[c->row.n_cells++].value = slice_of(p, 8);
@@ -87,26 +88,19 @@ static int settle_row(struct cql_run *r, struct mutations *m, struct mutation *o
     return 0;
 }
 
-static int settle_partition(struct cql_run *r, struct mutations *m, struct mutation *of, int64_t now,
-                            int64_t *newest) {
-    size_t n, from = 0;
-    struct increment *all = take(m, of, &n);
-    if (!all) return err_nomem(m->err);
-    while (from < n) {
-        size_t to = from + 1;
-        while (to < n && compare_rows(&all[from].change->row, &all[to].change->row) == 0) to++;
-        int rc = settle_row(r, m, of, all + from, to - from, now, newest);
-        if (rc) return rc;
-        from = to;
-    }
-    return 0;
-}
-
-int counter_settle(struct cql_run *r, struct mutations *m, int64_t now) {
+int counter_settle(struct mutations *m, int64_t now) {
     int64_t newest = ENG_NO_TS;
     for (uint32_t i = 0; i < m->n; i++) {
-        int rc = settle_partition(r, m, &m->list[i], now, &newest);
-        if (rc) return rc;
+        size_t n, from = 0;
+        struct increment *all = take(m->r->arena, &m->list[i], &n);
+        if (!all) return err_nomem(m->r->err);
+        while (from < n) {
+            size_t to = from + 1;
+            while (to < n && compare_rows(&all[from].change->row, &all[to].change->row) == 0) to++;
+            int rc = settle_row(m, &m->list[i], all + from, to - from, now, &newest);
+            if (rc) return rc;
+            from = to;
+        }
     }
     /* Increments and deletions of a write have one timestamp, so that a deletion wins. */
     for (uint32_t i = 0; i < m->n; i++)

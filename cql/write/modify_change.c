@@ -1,6 +1,4 @@
 /* From a bound write to changes of mutations: the cells of its rows, and their cost. */
-#include <assert.h>
-
 #include "base/hot.h"
 #include "cql/expr/function.h"
 #include "cql/request/db.h"
@@ -116,15 +114,6 @@ static int op_element(struct modify_write *w, const struct modify_op *op, struct
 /* Cassandra runs the static operations once for each row that IN names: an addition is repeated. */
 static uint32_t static_times(const struct modify_write *w) { return w->n_keys > 1 ? w->n_keys : 1; }
 
-static int check_bound_list(struct modify_write *w, const struct modify_op *op, struct value v) {
-    struct cql_elems it;
-    struct value item;
-    if (v.n < 0 || cql_elems_open(op->column->type, value_slice(v), &it)) return 0;
-    while (cql_elems_next(&it, &item))
-        if (item.n == 0) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
-    return 0;
-}
-
 /* Adds v to the stored value; 1 if there is none, so nothing is written. */
 static int increase(struct row_ops *x, const struct modify_op *op, struct value *v) {
     struct evaluation *ev = &x->w->r->eval;
@@ -165,7 +154,11 @@ SELDOM static int run_any(struct row_ops *x, const struct modify_op *op, struct 
     struct modify_write *w = x->w;
     struct cell_writer *cells = &x->cells;
     struct value element = {.n = 0};
-    if (op->checks_items && check_bound_list(w, op, v)) return -1;
+    struct cql_elems it;
+    struct value item;
+    bool checks = op->checks_items && v.n >= 0 && cql_elems_open(op->column->type, value_slice(v), &it) == 0;
+    while (checks && cql_elems_next(&it, &item))
+        if (item.n == 0) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
     if (op->element && op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     w->n_given++;
@@ -225,7 +218,7 @@ SELDOM static int keep_error(struct modify_write *w, struct err **kept) {
 
 /* Operations run column by column, but Cassandra runs them in the statement's order. When list
  * contents make several fail, the error must be that of the first in the statement: after a failure
- * only operations that stand before it in the statement still run. */
+ * only operations before it in the statement still run. */
 static int run_ops(struct row_ops *x, uint32_t from, uint32_t to) {
     struct modify_write *w = x->w;
     const struct modify_op *refused = NULL;
@@ -263,16 +256,12 @@ static int make_cells(struct modify_write *w, struct mutation *m, uint32_t from,
 
 static int read_current(struct modify_write *w, struct mutation *m, const struct eng_row *row,
                         const struct eng_row **out) {
+    struct eng_row *before;
     *out = NULL;
     if (!w->plan->reads) return 0;
-    struct eng_row *before = ARENA_NEW(w->r->arena, struct eng_row);
-    if (!before) return err_nomem(w->r->err);
-    assert(eng_holds(w->r->db->options.eng, &m->part)); /* invariant 5 */
-    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, &m->part, row->kind, row->ck, w->now, w->r->arena, before,
-                         w->r->cost, w->r->err);
-    if (rc < 0) return -1;
-    *out = rc ? before : NULL;
-    return mutation_note_read(w->mutations, m, row->kind, row->ck, *out);
+    int rc = mutation_read(w->r, m, row->kind, row->ck, w->now, &before);
+    if (rc == 1) *out = before;
+    return rc < 0 ? -1 : 0;
 }
 
 static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {

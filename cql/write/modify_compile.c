@@ -53,7 +53,7 @@ static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, con
 }
 
 /* Operations on one column keep their order. */
-static int by_place(const void *pa, const void *pb) {
+static int by_column(const void *pa, const void *pb) {
     const struct modify_op *a = *(const struct modify_op *const *)pa, *b = *(const struct modify_op *const *)pb;
     bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
     if (sa != sb) return sa ? -1 : 1;
@@ -63,22 +63,11 @@ static int by_place(const void *pa, const void *pb) {
 
 /* Cassandra reads an empty element of these types in a bound list as null, and fails with an
  * internal error when it writes it. */
-static bool fails_empty(const struct cql_type *t) {
-    return t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
-           t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
-           t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
-}
-
-/* Finds what an execution would otherwise ask again each time. */
-static void find_form(struct modify_op *op) {
-    const struct cql_type *t = op->column->type;
-    bool multicell = cql_type_is_multicell(t);
-    bool adds_to_list = t->id == CQL_LIST && multicell &&
-                        (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
-    op->sets_cell = op->kind == MODIFY_SET && !multicell;
-    op->repeats = adds_to_list && op->column->kind == COLUMN_STATIC;
-    op->checks_items = adds_to_list && op->value && term_bind_index(op->value) >= 0 && fails_empty(t->args[0]);
-}
+static const bool fails_empty[CQL_TYPES] = {
+    [CQL_BIGINT] = true, [CQL_BOOLEAN] = true, [CQL_DECIMAL] = true,   [CQL_DOUBLE] = true,
+    [CQL_FLOAT] = true,  [CQL_INET] = true,    [CQL_INT] = true,       [CQL_TIMESTAMP] = true,
+    [CQL_UUID] = true,   [CQL_VARINT] = true,  [CQL_TIMEUUID] = true,
+};
 
 /* Static columns first, then by column id, so that cells come in the engine's order. */
 static int sort_ops(struct compile *c, struct modify_plan *p) {
@@ -86,10 +75,19 @@ static int sort_ops(struct compile *c, struct modify_plan *p) {
     struct modify_op *sorted = ARENA_ARRAY(c->arena, p->n_ops + 1, struct modify_op);
     if (!order || !sorted) return err_nomem(c->err);
     for (uint32_t i = 0; i < p->n_ops; i++) order[i] = &p->ops[i];
-    if (p->n_ops > 1) qsort(order, p->n_ops, sizeof *order, by_place);
+    if (p->n_ops > 1) qsort(order, p->n_ops, sizeof *order, by_column);
     for (uint32_t i = 0; i < p->n_ops; i++) {
-        sorted[i] = *order[i];
-        find_form(&sorted[i]);
+        struct modify_op *op = &sorted[i];
+        *op = *order[i];
+        /* Derived once, so that an execution need not. */
+        const struct cql_type *t = op->column->type;
+        bool multicell = cql_type_is_multicell(t);
+        bool adds_to_list = t->id == CQL_LIST && multicell &&
+                            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
+        op->sets_cell = op->kind == MODIFY_SET && !multicell;
+        op->repeats = adds_to_list && op->column->kind == COLUMN_STATIC;
+        op->checks_items =
+            adds_to_list && op->value && term_bind_index(op->value) >= 0 && fails_empty[t->args[0]->id];
     }
     p->ops = sorted;
     for (uint32_t i = 1; i < p->n_ops; i++) p->repeats = p->repeats || p->ops[i].column == p->ops[i - 1].column;
@@ -108,7 +106,7 @@ static void find_whole(struct modify_plan *p) {
 }
 
 /* Equal keys of some types may differ in bytes, and the stored key stays as it was first written: its
- * size is known only by reading it. A column that was dropped may come back with its old values. */
+ * size is known only by reading it. A column that was dropped may be added again and then has its old values. */
 static bool hides_older(const struct schema_table *t) {
     static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
     bool alike = false;
@@ -371,7 +369,7 @@ static int set_element(struct builder *b, struct modify_op *op, const struct ast
     return op->element ? 0 : -1;
 }
 
-/* A value that is no map (+) or set of keys (-) has an error text of its own. */
+/* A value that is no map (+) or set of keys (-) has its own error text. */
 static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op,
                        const struct cql_type *type, const char *what) {
     if (set_value(b, op, a->value, op->column->name, type) == 0) return 0;

@@ -4,6 +4,8 @@
 #include "cql/row/cell_form.h"
 
 enum { UUID_BYTES = 16 };
+/* Inserting or removing a list element moves the following ones; the limit of one statement. */
+enum { MOVED_MAX = 1 << 24 };
 
 /* Bytes that Cassandra 5.0 adds to the value and path of a cell, and to the cells of a column that may have
  * several, for their deletion; measured. */
@@ -245,15 +247,59 @@ const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_c
     return *n ? &row->cells[i] : NULL;
 }
 
+/* Applies one cell of the column. Returns -1 with ERR_INVALID when the operations of the statement move too
+ * much. */
+static int apply_to_list(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) {
+    uint32_t at = 0;
+    for (uint32_t end = v->n; at < end;) {
+        uint32_t mid = (at + end) / 2;
+        if (slice_cmp(v->cells[mid].path, cell->path) < 0) at = mid + 1;
+        else end = mid;
+    }
+    bool there = at < v->n && slice_eq(v->cells[at].path, cell->path), dead = cell->flags & ENG_CELL_TOMBSTONE;
+    struct eng_cell *here = &v->cells[at];
+    if (there) { /* the rule that reconciles rows (engine/row.h) */
+        bool same_time = cell->ts == here->ts;
+        bool wins = same_time ? dead || slice_cmp(cell->value, here->value) > 0 : cell->ts > here->ts;
+        if (!wins) return 0;
+    }
+    if (there && !dead) {
+        *here = *cell;
+        return 0;
+    }
+    if (!there && dead) return 0;
+    v->moved += v->n - at;
+    if (v->moved > MOVED_MAX)
+        return err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
+    if (!dead && v->n == v->capacity) {
+        struct eng_cell *more = ARENA_ARRAY(a, 2 * (size_t)v->capacity, struct eng_cell);
+        if (!more) return err_nomem(e);
+        memcpy(more, v->cells, v->n * sizeof *more);
+        v->cells = more;
+        v->capacity *= 2;
+    }
+    here = &v->cells[at];
+    memmove(dead ? here : here + 1, dead ? here + 1 : here, (v->n - at - dead) * sizeof *here);
+    if (!dead) *here = *cell;
+    v->n = dead ? v->n - 1 : v->n + 1;
+    return 0;
+}
+
 /* The list as the next operation sees it. */
 static int list_now(struct cell_writer *w, const struct schema_column *c, const struct eng_row *current,
                     const struct eng_cell **cells, uint32_t *n) {
     *cells = cells_of(current, c, n);
     if (!w->repeats) return 0;
     struct list_view *v = &w->list;
-    if (v->column != c && list_view_open(v, c, *cells, *n, w->arena, w->err)) return -1;
+    if (v->column != c) {
+        uint32_t capacity = *n + 16;
+        *v = (struct list_view){.column = c, .n = *n, .capacity = capacity, .moved = v->moved,
+                                .cells = ARENA_ARRAY(w->arena, capacity, struct eng_cell)};
+        if (!v->cells) return err_nomem(w->err);
+        if (*n) memcpy(v->cells, *cells, *n * sizeof *v->cells);
+    }
     for (; v->seen < w->n; v->seen++)
-        if (w->cells[v->seen].column == c->id && list_view_apply(v, &w->cells[v->seen], w->arena, w->err)) return -1;
+        if (w->cells[v->seen].column == c->id && apply_to_list(v, &w->cells[v->seen], w->arena, w->err)) return -1;
     *cells = v->cells;
     *n = v->n;
     return 0;
@@ -284,7 +330,7 @@ int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct 
                    const struct eng_row *current) {
     if (value_is_null(v)) return 0;
     if (c->type->id == CQL_LIST) return subtract_from_list(w, c, value_slice(v), current);
-    /* A set, and what is taken from a map, are [int n] and n times [int length][bytes]. */
+    /* A set, and the keys that are removed from a map, are [int n] and n times [int length][bytes]. */
     const struct cql_type set = {.id = CQL_SET, .n_args = 1, .args = c->type->args};
     struct cql_elems it;
     struct value item;

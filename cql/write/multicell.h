@@ -8,9 +8,18 @@
  */
 #pragma once
 
-#include "cql/write/list_view.h"
 #include "engine/engine.h"
 #include "system_schema/objects/schema.h"
+
+/* A list as the operations of one statement see it: the stored list with the statement's earlier
+ * operations applied. A statement with one operation on a list uses none. */
+struct list_view {
+    const struct schema_column *column;
+    struct eng_cell *cells; /* live, by path */
+    uint32_t n, capacity;
+    uint32_t seen;          /* how many of the writer's cells were applied */
+    uint64_t moved;         /* cells moved by all operations together */
+};
 
 struct cell_writer {
     struct arena *arena;
@@ -23,7 +32,7 @@ struct cell_writer {
     int32_t ttl;        /* seconds; 0 if none */
     bool unsorted;
     bool repeats;       /* two operations may be on one column */
-    struct list_view list; /* of the last list that was read; column NULL: none */
+    struct list_view list; /* of the last list that was read; column is NULL if none */
     uint32_t n, capacity;
     struct eng_cell *cells;
     /* Their size as Cassandra counts it: of the path of an element it counts the bytes of the value,
@@ -62,5 +71,5 @@ int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct 
 /* udt.field = v; null deletes. */
 int cells_field(struct cell_writer *w, const struct schema_column *c, uint16_t field, struct value v) MUST_CHECK;
 
-/* The live cells of a column in a resolved row, first to last; *n 0: none. row may be NULL. */
+/* Returns the live cells of a column in a resolved row, or NULL with *n 0 if none. row may be NULL. */
 const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_column *c, uint32_t *n);

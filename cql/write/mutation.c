@@ -3,6 +3,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "cql/request/db.h"
+
+enum { LOOP_CELLS_MAX = 1024, LOOP_BYTES_MAX = 64 << 10 };
+
 static int compare_parts(const struct eng_part *a, const struct eng_part *b) {
     if (a->table != b->table) return a->table < b->table ? -1 : 1;
     if (a->token != b->token) return a->token < b->token ? -1 : 1;
@@ -14,8 +18,8 @@ static int by_part(const void *a, const void *b) {
 }
 
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) {
-    m->list = arena_alloc(m->arena, (n + 1) * sizeof *m->list);
-    if (!m->list) return err_nomem(m->err);
+    m->list = arena_alloc(m->r->arena, (n + 1) * sizeof *m->list);
+    if (!m->list) return err_nomem(m->r->err);
     if (n > 1) qsort(addresses, n, sizeof *addresses, by_part);
     m->n = 0;
     for (size_t i = 0; i < n; i++) {
@@ -40,8 +44,8 @@ struct mutation *mutations_find(const struct mutations *m, const struct eng_part
 }
 
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) {
-    struct change *c = arena_alloc(m->arena, sizeof *c);
-    if (!c) return err_null(err_nomem(m->err));
+    struct change *c = arena_alloc(m->r->arena, sizeof *c);
+    if (!c) return err_null(err_nomem(m->r->err));
     *c = (struct change){.kind = kind, .row = ENG_ROW_EMPTY(ENG_ROW, slice_of("", 0))};
     if (to->last) to->last->next = c;
     else to->first = c;
@@ -54,31 +58,56 @@ void mutation_drop_newest(struct mutation *of, struct change *last) {
     else of->first = NULL;
 }
 
-int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
-                       const struct eng_row *row) {
-    struct mutation_read *r = ARENA_NEW(m->arena, struct mutation_read);
-    if (!r) return err_nomem(m->err);
-    *r = (struct mutation_read){.next = of->reads, .kind = kind, .ck = ck, .row = row};
-    of->reads = r;
-    return 0;
+bool mutation_is_locked(const struct cql_run *r, const struct mutation *m) {
+    return r->blocking ? eng_holds(r->db->options.eng, &m->part) : eng_batch_holds(r->batch, &m->part);
 }
 
-static int apply(const struct mutation *m, const struct change *c, struct eng_batch *b, struct op_cost *cost,
-                 struct err *e) {
-    /* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
-    const struct eng_row *row = &c->row;
-    bool nothing = row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS;
-    switch (c->kind) {
-    case CHANGE_ROW: return nothing ? 0 : eng_batch_row(b, &m->part, row, cost, e);
-    case CHANGE_RANGE: return eng_batch_delete_range(b, &m->part, &c->range, c->row.del_ts, c->row.del_at, cost, e);
-    case CHANGE_PARTITION: return eng_batch_delete_partition(b, &m->part, c->row.del_ts, c->row.del_at, cost, e);
+int mutation_get(struct cql_run *r, const struct mutation *m, enum eng_row_kind kind, struct slice ck, int64_t now,
+                 struct arena *a, struct eng_row *row, struct op_cost *cost) {
+    struct eng *eng = r->db->options.eng;
+    assert(mutation_is_locked(r, m)); /* invariant 5 */
+    if (r->blocking) return eng_row_get(eng, ENG_TIER_ANY, &m->part, kind, ck, now, a, row, cost, r->err);
+    if (eng_batch_has_written(r->batch, &m->part, kind, ck)) return ENG_INCOMPLETE;
+    int got = eng_row_get(eng, ENG_TIER_CACHE, &m->part, kind, ck, now, a, row, cost, r->err);
+    if (got <= 0) return got;
+    /* A row that would take a loop too long is for a worker. */
+    size_t bytes = 0;
+    if (row->n_cells > LOOP_CELLS_MAX) return ENG_INCOMPLETE;
+    for (uint32_t i = 0; i < row->n_cells; i++) bytes += row->cells[i].value.n;
+    return bytes > LOOP_BYTES_MAX ? ENG_INCOMPLETE : got;
+}
+
+int mutation_read(struct cql_run *r, struct mutation *m, enum eng_row_kind kind, struct slice ck, int64_t now,
+                  struct eng_row **row) {
+    *row = ARENA_NEW(r->arena, struct eng_row);
+    if (!*row) return err_nomem(r->err);
+    int rc = mutation_get(r, m, kind, ck, now, r->arena, *row, r->cost);
+    if (rc <= 0) return rc;
+    struct mutation_read *read = ARENA_NEW(r->arena, struct mutation_read);
+    if (!read) return err_nomem(r->err);
+    *read = (struct mutation_read){.next = m->reads, .ck = ck, .row = *row};
+    m->reads = read;
+    return rc;
+}
+
+int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b) {
+    struct op_cost *cost = m->r->cost;
+    struct err *e = m->r->err;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct eng_part *part = &m->list[i].part;
+        for (const struct change *c = m->list[i].written ? NULL : m->list[i].first; c; c = c->next) {
+            const struct eng_row *row = &c->row;
+            int rc = 0;
+            if (c->kind == CHANGE_RANGE) {
+                rc = eng_batch_delete_range(b, part, &c->range, row->del_ts, row->del_at, cost, e);
+            } else if (c->kind == CHANGE_PARTITION) {
+                rc = eng_batch_delete_partition(b, part, row->del_ts, row->del_at, cost, e);
+            } else if (row->n_cells || row->live_ts != ENG_NO_TS || row->del_ts != ENG_NO_TS) {
+                /* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
+                rc = eng_batch_row(b, part, row, cost, e);
+            }
+            if (rc) return -1;
+        }
     }
-    return -1;
-}
-
-int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) {
-    for (uint32_t i = 0; i < n; i++)
-        for (const struct change *c = m->list[i].written ? NULL : m->list[i].first; c; c = c->next)
-            if (apply(&m->list[i], c, b, cost, m->err)) return -1;
     return 0;
 }

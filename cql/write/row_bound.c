@@ -31,37 +31,28 @@ static uint64_t bytes_of(const struct eng_row *row) {
     return n;
 }
 
-static uint64_t hash_of(const struct row_bound *b, const struct eng_part *part, const struct eng_row *row) {
-    uint64_t h = b->seed ^ (uint64_t)part->token ^ (uint64_t)part->table << 32 ^ row->kind;
-    if (row->ck.n) h = h * UINT64_C(0x9E3779B97F4A7C15) ^ murmur3_hash(row->ck);
-    h *= UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ h >> 32;
-}
-
-/* Measures the row as the write leaves it. *bytes stays 0 if there is none. */
-static int measure(struct cql_run *r, const struct eng_part *part, const struct eng_row *delta, uint64_t *bytes) {
-    enum eng_tier tier = r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE;
-    struct eng_row stored, after;
-    struct arena_mark mark = arena_mark(r->arena);
-    int rc = eng_row_get(r->db->options.eng, tier, part, delta->kind, delta->ck, ENG_AS_STORED, r->arena, &stored, NULL,
-                         r->err);
-    if (rc == 1 && eng_row_lay(&stored, delta, r->arena, &after)) rc = err_nomem(r->err);
-    if (rc == 1) *bytes = bytes_of(&after);
-    if (rc >= 0) arena_rewind(r->arena, mark);
-    return rc < 0 ? rc : 0;
-}
-
 static int check_row(struct cql_run *r, const struct mutation *m, const struct eng_row *delta) {
     struct row_bound *b = r->db->row_bound;
+    const struct eng_part *part = &m->part;
     uint64_t growth = bytes_of(delta), size = 0;
     if (!growth) return 0;
-    uint64_t h = hash_of(b, &m->part, delta);
+    uint64_t h = b->seed ^ (uint64_t)part->token ^ (uint64_t)part->table << 32 ^ delta->kind;
+    if (delta->ck.n) h = h * UINT64_C(0x9E3779B97F4A7C15) ^ murmur3_hash(delta->ck);
+    h *= UINT64_C(0x9E3779B97F4A7C15);
+    h ^= h >> 32;
     _Atomic uint64_t *written = &b->written[h % COUNTERS], *full = &b->full[h % COUNTERS];
     bool is_full = atomic_load_explicit(full, memory_order_relaxed) == h;
     uint64_t sum = atomic_fetch_add_explicit(written, growth, memory_order_relaxed) + growth;
     if (LIKELY(!is_full && sum < b->max_bytes / MEASURES)) return 0;
-    int rc = measure(r, &m->part, delta, &size);
-    if (rc) return rc;
+    /* Measures the row as the write leaves it. */
+    struct eng_row stored, after;
+    struct arena_mark mark = arena_mark(r->arena);
+    int rc = eng_row_get(r->db->options.eng, r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE, part, delta->kind, delta->ck,
+                         ENG_AS_STORED, r->arena, &stored, NULL, r->err);
+    if (rc == 1 && eng_row_lay(&stored, delta, r->arena, &after)) rc = err_nomem(r->err);
+    if (rc < 0) return rc;
+    if (rc == 1) size = bytes_of(&after);
+    arena_rewind(r->arena, mark);
     atomic_store_explicit(written, 0, memory_order_relaxed);
     bool over = size > b->max_bytes;
     if (over != is_full) atomic_store_explicit(full, over ? h : 0, memory_order_relaxed);
@@ -73,7 +64,8 @@ static int check_row(struct cql_run *r, const struct mutation *m, const struct e
                        (unsigned long long)b->max_bytes);
 }
 
-int row_bound_check(struct cql_run *r, const struct mutations *m) {
+int row_bound_check(const struct mutations *m) {
+    struct cql_run *r = m->r;
     if (!r->db->row_bound) return 0;
     for (uint32_t i = 0; i < m->n; i++)
         for (const struct change *c = m->list[i].first; c; c = c->next) {

@@ -9,11 +9,10 @@
  * smaller. Deletions have no bytes and are never refused. */
 #pragma once
 
-#include "cql/request/request.h"
 #include "cql/write/mutation.h"
 
 struct row_bound *row_bound_new(uint64_t max_bytes, struct err *e) MUST_CHECK;
 void row_bound_free(struct row_bound *b);
 /* Checks the rows of a write. Returns 0, -1 with ERR_INVALID if a row would be too large, or
  * ENG_INCOMPLETE if a row to be measured is not in memory and the request may not block. */
-int row_bound_check(struct cql_run *r, const struct mutations *m) MUST_CHECK;
+int row_bound_check(const struct mutations *m) MUST_CHECK;

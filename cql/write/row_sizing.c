@@ -1,12 +1,25 @@
-#include "cql/write/row_sizing.h"
-
+/* Sizes a write by the stored rows that it touches: --write-size row ("Estimate capacity
+ * consumption of read and write throughput",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/capacity-examples.html).
+ *
+ * Life: once all changes of a write are known, under the locks of its partitions, each row that a
+ * change touches is read once, as it is stored, and the changes are laid on it in their order: a
+ * statement is sized by the row after it, a deletion by the row that it takes away, and the
+ * deletion of a range or a partition by all of them, row by row. Expired data that is still stored
+ * counts. The sizes go to the op_write of the change (op_write.image); the reading itself is not
+ * charged to the op_cost. A row whose first change sets everything is not read.
+ *
+ * Bounds: other writers of the partitions wait meanwhile. So a request checks its deadline every
+ * few hundred rows, rows deleted earlier included, and ends with a write timeout; a request whose
+ * deletions cover too many rows is refused. Neither writes anything.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cql/request/db.h"
 #include "cql/row/row_size.h"
-#include "cql/write/locked.h"
+#include "cql/write/mutation.h"
 #include "keyspaces/quota.h"
 #include "metering/size/size.h"
 
@@ -44,7 +57,7 @@ struct row_sizing {
     struct touch *rows_touched; /* by kind and clustering key, changes of one row in their order */
     struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
     struct eng_row state;       /* the stored row with the changes so far applied; not resolved */
-    bool stands;                /* false: nothing is stored or written yet */
+    bool exists;                /* something is stored or written */
     uint32_t n_laid;
 };
 
@@ -120,33 +133,27 @@ static int copy(struct row_sizing *f, struct eng_row *row) {
     return 0;
 }
 
-/* The row as it was read to decide the write, if that is all that is stored; only the newest few
- * reads are searched. Returns NULL if not read, or more may be stored. */
-static const struct eng_row *known(const struct mutation *m, const struct eng_row *address) {
-    enum { FEW = 8 };
-    const struct mutation_read *read = m->reads;
-    for (int i = 0; read && i < FEW; i++, read = read->next)
-        if (read->kind == address->kind && slice_eq(read->ck, address->ck))
-            return read->row && eng_row_is_as_stored(read->row) ? read->row : NULL;
-    return NULL;
-}
-
+/* Sets the state to the stored row. A row that was read to decide the write is not read again, if all that
+ * is stored was read; only the newest few reads are searched. */
 static int load(struct row_sizing *f, const struct eng_row *address) {
+    enum { FEW = 8 };
     struct eng_row *row = &f->state;
-    const struct eng_row *before = known(f->m, address);
-    if (before) {
-        *row = *before;
-        f->stands = true;
+    const struct mutation_read *read = f->m->reads;
+    for (int i = 0; read && i < FEW; i++, read = read->next) {
+        if (read->row->kind != address->kind || !slice_eq(read->ck, address->ck)) continue;
+        if (!eng_row_is_as_stored(read->row)) break;
+        *row = *read->row;
+        f->exists = true;
         return 0;
     }
-    int rc = locked_row_get(f->r, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, row, NULL);
+    int rc = mutation_get(f->r, f->m, address->kind, address->ck, ENG_AS_STORED, &f->rows, row, NULL);
     f->work->incomplete = rc == ENG_INCOMPLETE;
     if (rc < 0) return -1;
     if (rc == 0) {
         row->del_ts = row->newest_ts;
         row->del_at = ENG_COVERED;
     }
-    f->stands = rc || row->del_ts != ENG_NO_TS;
+    f->exists = rc || row->del_ts != ENG_NO_TS;
     return 0;
 }
 
@@ -157,7 +164,7 @@ static int size_one(struct row_sizing *f, const struct change *c) {
     struct arena_mark mark = arena_mark(&f->rows);
     if (to->image.known == IMAGE_AS_WRITTEN) return 0;
     to->image.known = IMAGE_FOUND;
-    if (!f->stands) return 0;
+    if (!f->exists) return 0;
     if (copy(f, &row)) return -1;
     bool any = remains(&row, ENG_NO_TS) || (row.kind == ENG_ROW && f->view.layout->has_timestamps && row.n_deletions);
     int rc = any ? add_size(f, to, &row) : 0;
@@ -165,21 +172,20 @@ static int size_one(struct row_sizing *f, const struct change *c) {
     return rc;
 }
 
-static bool is_deletion(const struct change *c) { return c->cost && c->cost->kind == OP_DELETE; }
-
 static int touch(struct row_sizing *f, const struct change *c) {
-    if (is_deletion(c) && size_one(f, c)) return -1;
+    bool deletion = c->cost && c->cost->kind == OP_DELETE;
+    if (deletion && size_one(f, c)) return -1;
     /* Applies the change to the state. Two arenas alternate: the result goes to one while the
      * previous state is read from the other. */
     struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
     struct eng_row row = c->row;
-    if (f->stands) {
+    if (f->exists) {
         if (f->n_laid++) arena_reset(to);
         if (eng_row_lay(&f->state, &c->row, to, &row)) return err_nomem(f->r->err);
     }
     f->state = row;
-    f->stands = true;
-    if (c->cost && !is_deletion(c) && size_one(f, c)) return -1;
+    f->exists = true;
+    if (c->cost && !deletion && size_one(f, c)) return -1;
     for (const struct change *s = c->summed; s; s = s->next)
         if (size_one(f, s)) return -1;
     return 0;
@@ -203,7 +209,7 @@ static int sweep_state(struct row_sizing *f, const struct eng_row *address, cons
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
     if (step(f)) return -1;
-    if (!f->stands || !sweeps(sweep, address->kind, address->ck)) return 0;
+    if (!f->exists || !sweeps(sweep, address->kind, address->ck)) return 0;
     if (copy(f, &row)) return -1;
     if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
     arena_rewind(&f->rows, mark);
@@ -219,7 +225,7 @@ static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
     arena_reset(&f->rows);
-    f->stands = false;
+    f->exists = false;
     f->n_laid = 0;
     /* The first change hides the stored row, but its deletions count with client timestamps. */
     bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
@@ -319,7 +325,7 @@ static int walk_all(struct row_sizing *f) {
 static int size_partition(struct cql_run *r, const struct mutation *m, const struct compat *k, struct work *work) {
     struct row_sizing f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
-    assert(locked_holds(r, &m->part));
+    assert(mutation_is_locked(r, m));
     assert(!m->by_cells || m->by_cells->table == m->table); /* M1 */
     const struct row_view_layout *layout = m->by_cells ? m->by_cells : row_view_layout_of_cells(m->table, r->arena);
     uint32_t n = 0, at = 0;
@@ -345,9 +351,9 @@ static int size_partition(struct cql_run *r, const struct mutation *m, const str
     return rc;
 }
 
-int size_by_rows(struct cql_run *r, const struct mutations *m, const struct compat *k) {
+int size_by_rows(const struct mutations *m, const struct compat *k) {
     struct work work = {0};
     for (uint32_t i = 0; i < m->n; i++)
-        if (size_partition(r, &m->list[i], k, &work)) return work.incomplete ? ENG_INCOMPLETE : -1;
+        if (size_partition(m->r, &m->list[i], k, &work)) return work.incomplete ? ENG_INCOMPLETE : -1;
     return 0;
 }

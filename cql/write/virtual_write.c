@@ -1,4 +1,4 @@
-#include "cql/write/virtual_write.h"
+#include "cql/write/write.h"
 
 #include "cql/request/db.h"
 

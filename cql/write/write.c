@@ -5,10 +5,7 @@
 #include "cql/request/consistency.h"
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
-#include "cql/write/counter.h"
 #include "cql/write/row_bound.h"
-#include "cql/write/row_sizing.h"
-#include "cql/write/virtual_write.h"
 #include "cql/write/write_rules.h"
 
 struct write {
@@ -29,7 +26,7 @@ struct write {
     struct mutations m;
     uint32_t n_left_out; /* the last n_left_out of m are not applied */
     const struct eng_part **parts; /* of m, to be locked */
-    bool *written; /* of them, by a commit that met a conflict */
+    bool *written; /* of them, by a commit that had a conflict */
 };
 
 /* ---- binding ---- */
@@ -131,8 +128,7 @@ static int bind(struct write *w) {
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     size_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
-    w->m.arena = w->r->arena;
-    w->m.err = w->r->err;
+    w->m.r = w->r;
     struct mutation_address *all = arena_alloc(w->r->arena, (n + 1) * sizeof *all);
     if (!all) return err_nomem(w->r->err);
     n = 0;
@@ -165,13 +161,8 @@ static int decide(struct write *w, int64_t *newest) {
     int held = 1;
     if (!w->conditional) return 1;
     for (uint32_t k = 0; k < w->n_cas; k++) {
-        struct cas *c = w->each_cas[k];
-        struct mutation *m = mutations_find(&w->m, c->part);
-        int rc = cas_check(c, &m->part);
+        int rc = cas_check(w->each_cas[k], mutations_find(&w->m, w->each_cas[k]->part));
         if (rc < 0) return rc;
-        if (mutation_note_read(&w->m, m, ENG_STATIC, slice_of("", 0), c->statics.stored)) return -1;
-        for (uint32_t i = 0; i < c->n_rows; i++)
-            if (mutation_note_read(&w->m, m, ENG_ROW, c->rows[i].ck, c->rows[i].stored)) return -1;
         held = held && rc;
     }
     if (w->n_cas == 1 ? cas_answer(w->each_cas[0], held) : cas_answer_alone(w->each_cas[0], held)) return -1;
@@ -188,7 +179,7 @@ static int decide(struct write *w, int64_t *newest) {
     return rc ? rc : held;
 }
 
-/* 0, -1, ENG_INCOMPLETE. */
+/* Makes all changes and checks them. Returns 0, -1, or ENG_INCOMPLETE. */
 static int change_all(struct write *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         use_values(w, i);
@@ -196,16 +187,16 @@ static int change_all(struct write *w) {
     }
     for (uint32_t i = 0; i < w->m.n; i++)
         if (consistency_reach(w->r, w->m.list[i].table->keyspace)) return -1;
-    int rc = w->counters ? counter_settle(w->r, &w->m, w->writes[0].now) : 0;
+    int rc = w->counters ? counter_settle(&w->m, w->writes[0].now) : 0;
     if (rc) return rc;
     const struct compat *compat = &w->items[0].statement->compat;
-    if (check_write_size(w->r, &w->m)) return -1;
-    rc = row_bound_check(w->r, &w->m);
+    if (check_write_size(&w->m)) return -1;
+    rc = row_bound_check(&w->m);
     if (rc) return rc;
-    rc = w->sized_by_row ? size_by_rows(w->r, &w->m, compat) : 0;
+    rc = w->sized_by_row ? size_by_rows(&w->m, compat) : 0;
     if (rc) return rc;
     if (write_rules_sized(w->r, compat)) return -1;
-    return w->batch ? check_batch_size(w->r, &w->m, w->batch->kind, w->conditional) : 0;
+    return w->batch ? check_batch_size(&w->m, w->batch->kind, w->conditional) : 0;
 }
 
 /* ---- the locks ---- */
@@ -235,19 +226,7 @@ static void unlock(struct cql_run *r) {
     r->running_fini = NULL;
 }
 
-static void release(struct cql_run *r) {
-    if (r->running_fini) r->running_fini(r);
-}
-
-/* ---- the whole ---- */
-
-/* Leaves out what earlier runs of the request have written. */
-static void skip_written(struct write *w) {
-    for (const struct cql_written *done = w->r->written; done; done = done->next) {
-        struct mutation *m = mutations_find(&w->m, &done->part);
-        if (m->part.table == done->part.table && slice_eq(m->part.key, done->part.key)) m->written = true;
-    }
-}
+/* ---- applying ---- */
 
 /* Commits a batch that was decided under locks. After a conflict the request may start over and
  * write the partitions that are not written yet, for example counters of a batch. A conditional
@@ -279,9 +258,13 @@ static enum cql_outcome apply(struct cql_run *r) {
     struct write *w = r->running;
     struct eng_batch *b = r->batch;
     enum cql_outcome outcome = CQL_COMMIT;
-    skip_written(w);
+    /* Skips the partitions that earlier runs of the request have written. */
+    for (const struct cql_written *done = r->written; done; done = done->next) {
+        struct mutation *m = mutations_find(&w->m, &done->part);
+        if (m->part.table == done->part.table && slice_eq(m->part.key, done->part.key)) m->written = true;
+    }
     eng_batch_savepoint(b);
-    int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b, r->cost);
+    int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b);
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) {
@@ -294,7 +277,7 @@ static enum cql_outcome apply(struct cql_run *r) {
         for (const struct change *c = m->first; c; c = c->next) eng_batch_wrote(b, &m->part, c->row.kind, c->row.ck);
         r->running_fini = NULL;
     }
-    if (w->locked) release(r);
+    if (r->running_fini) r->running_fini(r);
     return rc ? CQL_FAILED : outcome;
 }
 
@@ -327,20 +310,25 @@ static enum cql_outcome wait_for_reason(struct cql_run *r) {
     return CQL_COMMIT;
 }
 
-static const char *write_type(const struct write *w) {
-    if (w->conditional) return "CAS";
-    if (w->counters) return "COUNTER";
-    return !w->batch ? "SIMPLE" : w->batch->kind == BATCH_LOGGED ? "BATCH" : "UNLOGGED_BATCH";
+/* ---- the one path ---- */
+
+const char *write_type(const enum ast_batch_kind *kind, bool conditional, bool counters) {
+    if (conditional) return "CAS";
+    if (counters || (kind && *kind == BATCH_COUNTER)) return "COUNTER";
+    if (!kind) return "SIMPLE";
+    return *kind == BATCH_LOGGED ? "BATCH" : "UNLOGGED_BATCH";
 }
 
-static enum cql_outcome run(struct write *w) {
-    struct cql_run *r = w->r;
+enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
+                           uint32_t n) {
     bool by_row = r->cost->write_size == WRITE_SIZE_ROW || write_rules_on(r);
-    w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes);
-    if (!w->writes) {
+    struct write *w = arena_alloc(r->arena, sizeof *w);
+    struct modify_write *writes = arena_alloc(r->arena, n * sizeof *writes);
+    if (!w || !writes) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
+    *w = (struct write){.r = r, .batch = batch, .items = items, .n = n, .writes = writes};
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
         modify_begin(&w->writes[i], r, p, w->items[i].values, w->items[i].n_values);
@@ -350,7 +338,7 @@ static enum cql_outcome run(struct write *w) {
         w->locked = w->locked || modify_needs_lock(p);
     }
     w->locked = w->locked || w->sized_by_row;
-    r->answer.write_type = write_type(w);
+    r->answer.write_type = write_type(batch ? &batch->kind : NULL, w->conditional, w->counters);
     if (plan_of(w, 0)->table->virt) return check_level(w) ? CQL_FAILED : virtual_write_run(r, w->items, w->n);
     r->answer.work_class = WORK_UPDATE;
     if (!r->blocking && (eng_is_remote(r->db->options.eng) || (w->locked && !is_short(w)))) return CQL_OFFLOAD;
@@ -391,7 +379,7 @@ static enum cql_outcome run(struct write *w) {
         rc = change_all(w);
         if (rc == 0) r->apply = apply;
     }
-    if (r->apply != apply) release(r);
+    if (r->apply != apply && r->running_fini) r->running_fini(r);
     if (rc != ENG_INCOMPLETE) return rc ? CQL_FAILED : CQL_COMMIT;
     /* Nothing was written: the request starts over on a worker. An answer that was already given to
      * the sink is dropped. */
@@ -399,24 +387,7 @@ static enum cql_outcome run(struct write *w) {
     return CQL_OFFLOAD;
 }
 
-enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
-                           uint32_t n) {
-    struct write *w = arena_alloc(r->arena, sizeof *w);
-    if (!w) {
-        err_nomem(r->err);
-        return CQL_FAILED;
-    }
-    *w = (struct write){.r = r, .batch = batch, .items = items, .n = n};
-    /* The items' values replace the request's while they run. */
-    const struct value *values = r->eval.values;
-    uint32_t n_values = r->eval.n_values;
-    enum cql_outcome outcome = run(w);
-    r->eval.values = values;
-    r->eval.n_values = n_values;
-    return outcome;
-}
-
-/* ---- a statement that stands alone ---- */
+/* ---- a statement outside a batch ---- */
 
 static enum cql_outcome run_alone(struct cql_run *r, const struct cql_statement *s) {
     const struct write_item item = {.statement = s, .n_values = r->eval.n_values, .values = r->eval.values};

@@ -40,7 +40,7 @@ int write_rules_batch(struct cql_run *r, enum ast_batch_kind kind, const struct 
         struct compat of = compat_in(r, &items[i].statement->compat);
         if (!logged && p->table->object != first && compat_refuse(&of, REFUSE_UNLOGGED_TABLES, r->err)) return -1;
         if (!logged && p->conditional && compat_refuse(&of, REFUSE_BATCH_CONDITION, r->err)) return -1;
-        /* IN does not count as a range; it has a rule of its own. */
+        /* IN does not count as a range; another rule limits it. */
         bool range = p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
         if (logged && range && compat_refuse(&of, REFUSE_BATCH_RANGE, r->err)) return -1;
     }
@@ -122,32 +122,26 @@ static int check_term(const struct modify_write *w, const struct cql_type *t, co
     return term_eval(term, &w->r->eval, &v) ? -1 : check_value(w, t, v, k);
 }
 
-static int check_key_varints(const struct modify_write *w, const struct schema_column *columns, uint32_t n,
-                             const struct value *values, struct compat *k) {
-    for (uint32_t i = 0; i < n; i++)
-        if (check_value(w, columns[i].type, values[i], k)) return -1;
-    return 0;
-}
-
-static bool has_varint(const struct schema_column *columns, uint32_t n) {
-    uint32_t i = 0;
-    while (i < n && !cql_type_contains(columns[i].type, CQL_VARINT)) i++;
-    return i < n;
-}
-
-static int check_keys_varints(const struct modify_write *w, struct compat *k) {
+static int check_key_varints(const struct modify_write *w, struct compat *k) {
     const struct schema_table *t = w->plan->table;
     const struct schema_column *clustering = t->columns + t->n_partition_key;
-    if (!has_varint(t->columns, t->n_partition_key + t->n_clustering)) return 0;
+    bool in_partition = false, in_clustering = false;
+    for (uint32_t i = 0; i < t->n_partition_key; i++)
+        in_partition = in_partition || cql_type_contains(t->columns[i].type, CQL_VARINT);
+    for (uint32_t i = 0; i < t->n_clustering; i++)
+        in_clustering = in_clustering || cql_type_contains(clustering[i].type, CQL_VARINT);
+    if (!in_partition && !in_clustering) return 0;
     struct value *values = ARENA_ARRAY(w->r->arena, t->n_columns, struct value);
     if (!values) return err_nomem(w->r->err);
-    for (uint32_t i = 0; i < w->n_parts; i++)
-        if (row_key_split(t, w->parts[i].key, values, w->r->err) ||
-            check_key_varints(w, t->columns, t->n_partition_key, values, k))
-            return -1;
-    for (uint32_t i = 0; i < w->n_keys && has_varint(clustering, t->n_clustering); i++) {
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        if (row_key_split(t, w->parts[i].key, values, w->r->err)) return -1;
+        for (uint32_t c = 0; c < t->n_partition_key; c++)
+            if (check_value(w, t->columns[c].type, values[c], k)) return -1;
+    }
+    for (uint32_t i = 0; in_clustering && i < w->n_keys; i++) {
         if (row_key_decode(t, w->keys[i].ck, w->keys[i].image, w->r->arena, values, w->r->err)) return -1;
-        if (check_key_varints(w, clustering, t->n_clustering, values, k)) return -1;
+        for (uint32_t c = 0; c < t->n_clustering; c++)
+            if (check_value(w, clustering[c].type, values[c], k)) return -1;
     }
     return 0;
 }
@@ -178,7 +172,7 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
         if (!w->json && op->kind == MODIFY_PUT && check_term(w, t->args[0], op->element, &k)) return -1;
         if (!w->json && op->kind != MODIFY_COUNT && check_term(w, op->value_type, op->value, &k)) return -1;
     }
-    if (check_keys_varints(w, &k)) return -1;
+    if (check_key_varints(w, &k)) return -1;
     for (uint32_t i = 0; i < w->n_keys; i++) {
         size_t bytes = w->keys[i].bytes;
         if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) continue;
@@ -189,9 +183,6 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
 }
 
 /* ---- sizes ---- */
-
-/* The error texts take an int. */
-static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
 
 int write_rules_sized(struct cql_run *r, const struct compat *k) {
     if (LIKELY(!write_rules_on(r))) return 0;
@@ -204,10 +195,12 @@ int write_rules_sized(struct cql_run *r, const struct compat *k) {
         const struct size_sum statics_after = found ? c->image.statics : size_statics_without_nulls(&c->statics);
         uint64_t row = c->has_row ? size_storage_bytes(r->cost->size_model, &row_after) : 0;
         uint64_t statics = c->has_static ? statics_after.bytes : 0;
-        if (row > QUOTA_ROW_BYTES && compat_refuse(&of, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES))
+        int row_shown = row > INT32_MAX ? INT32_MAX : (int)row; /* the error texts take an int */
+        int statics_shown = statics > INT32_MAX ? INT32_MAX : (int)statics;
+        if (row > QUOTA_ROW_BYTES && compat_refuse(&of, REFUSE_ROW_BYTES, r->err, row_shown, QUOTA_ROW_BYTES))
             return -1;
         if (statics > QUOTA_STATIC_BYTES &&
-            compat_refuse(&of, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES))
+            compat_refuse(&of, REFUSE_STATIC_BYTES, r->err, statics_shown, QUOTA_STATIC_BYTES))
             return -1;
     }
     return 0;
@@ -223,22 +216,24 @@ enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
  * does not have: an IN over many partitions writes its values to each. */
 enum { MUTATION_MAX = 16 << 20, WRITE_MAX = 4 * MUTATION_MAX };
 
-static int oversized(struct cql_run *r, const struct mutation *m, uint64_t bytes, int max) {
-    return err_invalid(r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s",
-                       (unsigned long long)bytes, max, m->table->keyspace->name, m->table->name);
-}
-
-int check_write_size(struct cql_run *r, const struct mutations *m) {
+int check_write_size(const struct mutations *m) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < m->n; i++) {
-        if (m->list[i].data_bytes > MUTATION_MAX) return oversized(r, &m->list[i], m->list[i].data_bytes, MUTATION_MAX);
-        sum += m->list[i].data_bytes;
+    for (uint32_t i = 0; i <= m->n; i++) {
+        bool whole = i == m->n;
+        uint64_t bytes = whole ? sum : m->list[i].data_bytes;
+        int most = whole ? WRITE_MAX : MUTATION_MAX;
+        const struct schema_table *t = m->list[whole ? 0 : i].table;
+        if (bytes > (uint64_t)most)
+            return err_invalid(m->r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s",
+                               (unsigned long long)bytes, most, t->keyspace->name, t->name);
+        sum += bytes;
     }
-    return sum > WRITE_MAX ? oversized(r, &m->list[0], sum, WRITE_MAX) : 0;
+    return 0;
 }
 
-int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
-    /* Keyspaces has limits of its own: write_rules.h */
+int check_batch_size(const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+    struct cql_run *r = m->r;
+    /* Keyspaces has other limits: write_rules.h */
     if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
     if (m->n <= 1) return 0;
     char names[TABLE_NAMES_MAX] = ""; /* each table once: "ks.t, ks.u" */

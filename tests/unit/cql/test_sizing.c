@@ -1,4 +1,4 @@
-/* How the reading grows that metering needs: the rows under a deletion (cql/write/row_sizing.h), and
+/* How the reading grows that metering needs: the rows under a deletion (cql/write/row_sizing.c), and
  * what a table comes to (cql/row/table_size.h). Counted in looks at the deadline, of which there is
  * one every few hundred rows, and in steps (base/steps.h) at n and 4n. */
 #include "harness.h"

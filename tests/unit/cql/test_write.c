@@ -381,7 +381,8 @@ static void test_mutations_are_one_for_each_partition(void **state) {
     struct eng_part parts[ADDRESSES];
     struct mutation_address addresses[ADDRESSES];
     arena_init(&a, 4096, 0);
-    struct mutations m = {.arena = &a, .err = &e};
+    struct cql_run r = {.arena = &a, .err = &e};
+    struct mutations m = {.r = &r};
     for (uint32_t i = 0; i < ADDRESSES; i++) {
         uint32_t p = i * 7 % PARTS;
         keys[p] = (uint8_t)p;
