@@ -2,7 +2,7 @@
 #include "engine/front/eng.h"
 #include "engine/local/local.h"
 #include "engine/memory/several.h"
-#include "engine/rados/store.h"
+#include "engine/rados/rados.h"
 
 static int open_store(struct eng *eng, const struct eng_options *o, struct err *e) {
     if (o->rados) {
