@@ -126,7 +126,7 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
     part.writes = part.writes_tail = NULL;
     *entities = 0;
     for (const struct op_read *r = a->cost->reads; r; r = r->next) {
-        if (!is_table(t, r->keyspace, r->table)) continue;
+        if (!is_table(t, r->item.keyspace, r->item.table)) continue;
         struct op_read *copy = op_cost_read(&part), *next = copy ? copy->next : NULL;
         if (!copy) return -1;
         *copy = *r;
@@ -134,7 +134,7 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
         *entities += op_read_entities(r);
     }
     for (const struct op_write *r = a->cost->writes; r; r = r->next) {
-        if (!is_table(t, r->keyspace, r->table)) continue;
+        if (!is_table(t, r->item.keyspace, r->item.table)) continue;
         struct op_write *copy = op_cost_write(&part, r->kind), *next = copy ? copy->next : NULL;
         if (!copy) return -1;
         *copy = *r;

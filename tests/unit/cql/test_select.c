@@ -280,8 +280,8 @@ static void test_a_read_says_whose_it_is(void **state) {
     fill(h);
     run_ok(h, "SELECT v FROM t WHERE k IN (1, 2) AND c = 1 AND d = 1");
     const struct op_read *first = h->cost.reads, *second = first->next;
-    assert_string_equal(first->keyspace, "k");
-    assert_string_equal(first->table, "t");
+    assert_string_equal(first->item.keyspace, "k");
+    assert_string_equal(first->item.table, "t");
     assert_true(first->item.one_partition && second->item.one_partition && !second->next);
     assert_true(slice_eq(first->key, slice_of("\0\0\0\1", 4)) && slice_eq(second->key, slice_of("\0\0\0\2", 4)));
     assert_true(first->item.token == -4069959284402364209 && second->item.token == -3248873570005575792);

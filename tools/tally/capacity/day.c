@@ -251,11 +251,11 @@ int day_judge_partition(const struct schema_table *t, bool guidance, struct work
 
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
     const struct workload_table *t = measure_input(m, d->table);
-    if (t && t->n_items) {
+    if (t && t->n_parts) {
         d->observed = true;
         d->n_partitions = t->n_keys;
         d->n_over = t->n_over;
-        d->n_shown = t->n_items < HOT_SHOWN ? t->n_items : HOT_SHOWN;
+        d->n_shown = t->n_parts < HOT_SHOWN ? t->n_parts : HOT_SHOWN;
         memcpy(d->shown, t->parts, d->n_shown * sizeof(*t->parts));
         return 0;
     }
