@@ -1,9 +1,10 @@
-/* ADD and DROP IDENTITY: certificates that stand for a role, as system_auth.identity_to_role lists them. */
+/* ADD and DROP IDENTITY: the roles of clients' certificates, which system_auth.identity_to_role lists. */
 #include "cql/roles/roles.h"
 
 struct identity_plan {
     struct roles_change run;
     const struct ast_identity *ast;
+    bool add;
     const char *identity;
 };
 
@@ -13,30 +14,27 @@ static int put(struct principal *a, const struct role *of, const char *identity,
     return principal_put(a, &next);
 }
 
-static int add(struct principal *a, const void *plan) {
+static int change(struct principal *a, const void *plan) {
     const struct identity_plan *p = plan;
-    const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
-    const struct role *role = role_find(a->roles, p->ast->role);
-    if (principal_require(a, MAY_CREATE, &roles)) return -1;
-    if (role && role->superuser && !a->superuser)
-        return err_set(a->r->err, ERR_UNAUTHORIZED,
-                       "Only superusers can bind identities to a role with superuser status");
-    if (!role) return err_invalid(a->r->err, "Can not add identity for non-existent role '%s'", p->ast->role);
-    if (!role_of_identity(a->roles, p->identity)) return put(a, role, p->identity, true);
-    return p->ast->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", p->identity);
-}
-
-static int drop(struct principal *a, const void *plan) {
-    const struct identity_plan *p = plan;
-    const struct role *role = role_of_identity(a->roles, p->identity);
-    const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES,
-                                .name = role ? role->name : NULL};
-    if (principal_require(a, MAY_DROP, &on)) return -1;
-    if (role && role_is_superuser(a->roles, role->name) && !a->superuser)
-        return err_set(a->r->err, ERR_UNAUTHORIZED,
+    struct err *e = a->r->err;
+    const struct resource all = {.kind = RESOURCE_OF_ALL_ROLES};
+    const struct role *bound = role_of_identity(a->roles, p->identity);
+    if (p->add) {
+        const struct role *role = role_find(a->roles, p->ast->role);
+        if (principal_require(a, MAY_CREATE, &all)) return -1;
+        if (role && role->superuser && !a->superuser)
+            return err_set(e, ERR_UNAUTHORIZED, "Only superusers can bind identities to a role with superuser status");
+        if (!role) return err_invalid(e, "Can not add identity for non-existent role '%s'", p->ast->role);
+        if (!bound) return put(a, role, p->identity, true);
+        return p->ast->if_not_exists ? 0 : err_invalid(e, "%s already exists", p->identity);
+    }
+    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = bound ? bound->name : NULL};
+    if (principal_require(a, MAY_DROP, bound ? &on : &all)) return -1;
+    if (bound && role_is_superuser(a->roles, bound->name) && !a->superuser)
+        return err_set(e, ERR_UNAUTHORIZED,
                        "Only superusers can remove identity bindings from a role with superuser status");
-    if (role) return put(a, role, p->identity, false);
-    return p->ast->if_exists ? 0 : err_invalid(a->r->err, "identity '%s' doesn't exist", p->identity);
+    if (bound) return put(a, bound, p->identity, false);
+    return p->ast->if_exists ? 0 : err_invalid(e, "identity '%s' doesn't exist", p->identity);
 }
 
 static int compile_identity(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -44,7 +42,8 @@ static int compile_identity(struct compile *c, const struct ast_stmt *ast, struc
     const struct slice text = ast->other->identity.identity;
     if (!p) return err_nomem(c->err);
     if (text.n && memchr(text.p, 0, text.n)) return err_invalid(c->err, "An identity may not hold the character 0");
-    p->run.change = ast->kind == STMT_ADD_IDENTITY ? add : drop;
+    p->run.change = change;
+    p->add = ast->kind == STMT_ADD_IDENTITY;
     p->ast = &ast->other->identity;
     p->identity = (const char *)arena_dup(c->arena, text).p;
     return p->identity ? 0 : err_nomem(c->err);

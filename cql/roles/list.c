@@ -1,4 +1,4 @@
-/* LIST ROLES, USERS and PERMISSIONS, from the roles as they are at the moment. */
+/* LIST ROLES, USERS and PERMISSIONS, from the current roles. */
 #include <stdlib.h>
 
 #include "cql/roles/roles.h"
@@ -108,21 +108,6 @@ static int list_roles(struct listing *l) {
     return 0;
 }
 
-static int emit_grant(const struct listing *l, const struct role *r, const struct grant *g) {
-    struct buf text;
-    buf_init(&text, 0);
-    resource_show_text(g->resource, &text);
-    int rc = buf_failed(&text) ? err_nomem(l->a->r->err) : 0;
-    for (int i = 0; i < PERMISSIONS && !rc; i++) {
-        if (!(g->permissions & l->plan->permissions.permissions & 1u << i)) continue;
-        const struct value values[] = {text_of(r->name), text_of(r->name), value_of_slice(buf_slice(&text)),
-                                       text_of(permission_name((enum permission)i))};
-        rc = emit(l->a, values);
-    }
-    buf_fini(&text);
-    return rc;
-}
-
 static int list_permissions(struct listing *l) {
     const char *of = l->plan->ast->of;
     const struct principal *a = l->a;
@@ -140,7 +125,7 @@ static int list_permissions(struct listing *l) {
         for (uint32_t k = 0; k < l->shown[i]->n_grants; k++) {
             const struct named_permissions *p = &l->plan->permissions;
             const struct grant *g = &l->shown[i]->grants[k];
-            struct resource at = p->on; /* shows grants on what was asked for, or on something above it */
+            struct resource at = p->on; /* shows grants on this resource, and on those that contain it */
             bool asked = p->on_any || !strcmp(g->resource, p->text);
             struct buf text;
             buf_init(&text, 0);
@@ -149,32 +134,40 @@ static int list_permissions(struct listing *l) {
                 resource_text(&at, &text);
                 asked = !buf_failed(&text) && slice_is(buf_slice(&text), g->resource);
             }
+            buf_clear(&text, SIZE_MAX);
+            resource_show_text(g->resource, &text);
+            int rc = buf_failed(&text) ? err_nomem(a->r->err) : 0;
+            for (int bit = 0; bit < PERMISSIONS && asked && !rc; bit++) {
+                if (!(g->permissions & p->permissions & 1u << bit)) continue;
+                const struct value role = text_of(l->shown[i]->name);
+                const struct value values[] = {role, role, value_of_slice(buf_slice(&text)),
+                                               text_of(permission_name((enum permission)bit))};
+                rc = emit(a, values);
+            }
             buf_fini(&text);
-            if (asked && emit_grant(l, l->shown[i], g)) return -1;
+            if (rc) return -1;
         }
     return 0;
 }
 
 /* ---- run ---- */
 
-static int list(struct cql_run *r, const struct cql_statement *s, const struct role_set *roles) {
-    struct principal a;
-    if (principal_init(&a, r, roles)) return -1;
-    struct listing *l = ARENA_NEW(r->arena, struct listing);
-    if (!l || r->sink->begin(r->sink, &s->result)) return err_nomem(r->err);
-    l->a = &a;
-    l->plan = s->plan;
-    return l->plan->ast->kind == LIST_PERMISSIONS ? list_permissions(l) : list_roles(l);
-}
-
 static enum cql_outcome run_list(struct cql_run *r, const struct cql_statement *s) {
     struct access_control *access = r->db->options.access;
     const struct role_set *roles = access ? access_roles(access) : NULL;
-    int rc = list(r, s, roles);
+    struct principal a;
+    struct listing *l = ARENA_NEW(r->arena, struct listing);
+    int rc = !l ? err_nomem(r->err) : principal_init(&a, r, roles);
+    if (!rc && r->sink->begin(r->sink, &s->result)) rc = err_nomem(r->err);
+    if (!rc) {
+        l->a = &a;
+        l->plan = s->plan;
+        rc = l->plan->ast->kind == LIST_PERMISSIONS ? list_permissions(l) : list_roles(l);
+    }
     role_set_unref(roles);
     if (rc) return CQL_FAILED;
     r->cost->is_system = true;
-    if (!r->cost->rows_returned) { /* nothing to list is no rows at all */
+    if (!r->cost->rows_returned) { /* an empty list is a VOID result */
         r->sink->restart(r->sink);
         return CQL_DONE;
     }

@@ -2,18 +2,18 @@
 #include "access/password.h"
 #include "cql/roles/roles.h"
 
-/* ---- what this server has no use for ---- */
+/* ---- options ---- */
 
-static int refuse_list(struct err *e, const char *before, uint32_t n, const struct slice *items, const char *behind) {
+static int refuse_list(struct err *e, const char *before, uint32_t n, const struct slice *items, const char *after) {
     struct buf text;
     buf_init(&text, 0);
     buf_put_str(&text, before);
     for (uint32_t i = 0; i < n; i++) buf_printf(&text, "%s%.*s", i ? ", " : "", SLICE_FMT(items[i]));
-    buf_put_str(&text, behind);
+    buf_put_str(&text, after);
     return err_set_buf(e, ERR_INVALID, &text);
 }
 
-/* A node of its own data centre only, no groups of addresses, no options. */
+/* There is one data centre, and there are no groups of addresses and no options. */
 static int check_options(const struct ast_role_options *o, struct err *e) {
     if (o->given & ROLE_OPTIONS)
         return err_invalid(e, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
@@ -25,11 +25,8 @@ static int check_options(const struct ast_role_options *o, struct err *e) {
     return 0;
 }
 
-/* ---- what is common ---- */
-
-
-/* The hash of the password that a statement gives, made before the roles are locked: it is slow.
- * *hash stays NULL when it gives none. */
+/* Computes the hash of the password that a statement gives. This is slow, so it is done before the roles
+ * are locked. Sets *hash to NULL if the statement gives none. */
 static int hash_given(struct cql_run *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX],
                       const char **hash) {
     *hash = NULL;
@@ -47,7 +44,6 @@ static int hash_given(struct cql_run *r, const struct ast_role_options *o, char 
     *hash = room;
     return password_hash(password, room, r->err);
 }
-
 
 static void take_options(struct role *role, const struct ast_role_options *o, const char *hash) {
     if (o->given & ROLE_SUPERUSER) role->superuser = o->superuser;

@@ -22,9 +22,9 @@ struct principal {
     bool superuser;
 };
 
-/* -1 and ERR_UNAUTHORIZED when the connection has not logged in. */
+/* Returns -1 with ERR_UNAUTHORIZED if the connection has not logged in. */
 int principal_init(struct principal *a, struct cql_run *r, const struct role_set *roles) MUST_CHECK;
-/* -1 and ERR_UNAUTHORIZED: the role does not have the permission on the resource. */
+/* Returns -1 with ERR_UNAUTHORIZED if the role does not have the permission on the resource. */
 int principal_require(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
 /* As principal_require, but the error names the permission and the resource, roles too. */
 int principal_require_by_name(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
@@ -38,7 +38,7 @@ struct roles_change {
 };
 enum cql_outcome roles_run(struct cql_run *r, const struct cql_statement *s);
 
-/* resource_text, in the arena; NULL if memory is exhausted. */
+/* Returns resource_text in the arena, or NULL if memory is exhausted. */
 const char *resource_name(struct arena *a, const struct resource *on) MUST_CHECK;
 /* The permissions and the resource that a GRANT, REVOKE or (listed) LIST names, in the statement's
  * arena. ERR_SYNTAX when none of the permissions applies to the resource, except for LIST. */
@@ -50,5 +50,6 @@ struct named_permissions {
 };
 int named_permissions(struct compile *c, const struct ast_permissions *p, const struct ast_resource *on, bool listed,
                       struct named_permissions *out) MUST_CHECK;
-/* -1 and ERR_INVALID when there is no such table, keyspace or role: "<table k.t> doesn't exist", behind the prefix. */
+/* Returns -1 with ERR_INVALID if the table, keyspace or role does not exist. The text is the prefix and
+ * "<table k.t> doesn't exist". */
 int named_exists(const struct principal *a, const struct resource *on, const char *prefix) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "cql/expr/term.h"
+#include "cql/syntax/ast_other.h"
 
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) {
     struct catalog_change *change = ARENA_NEW(c->arena, struct catalog_change);
@@ -27,10 +28,24 @@ struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, cons
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
     const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
     if (keyspace && *keyspace) return keyspace;
-    return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_KEYSPACE_NAMED));
+    return err_null(ddl_fail(c, DDL_NO_KEYSPACE_NAMED));
 }
 
-int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keyspace(c, name) ? 0 : -1; }
+int ddl_check(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_name *name = &ast->drop.name;
+    switch (ast->kind) {
+    case STMT_CREATE_TABLE: name = &ast->create_table.table; break;
+    case STMT_ALTER_TABLE: name = &ast->alter_table.table; break;
+    case STMT_CREATE_TYPE: name = &ast->create_type.name; break;
+    case STMT_ALTER_TYPE: name = &ast->other->alter_type.name; break;
+    case STMT_CREATE_FUNCTION: name = &ast->other->create_function.name; break;
+    case STMT_CREATE_AGGREGATE: name = &ast->other->create_aggregate.name; break;
+    case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: name = &ast->other->drop_function.name; break;
+    case STMT_DROP_TRIGGER: name = &ast->other->trigger.table; break;
+    default: break;
+    }
+    return ddl_keyspace(c, name) ? 0 : -1;
+}
 
 int ddl_permit(struct compile *c, const struct cql_statement *s) { return c->permit ? c->permit(c->asked_by, s) : 0; }
 
@@ -48,35 +63,21 @@ int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
     return ks && ks->is_system ? catalog_refuse_system(change, c->schema->cassandra_mode, c->err) : 0;
 }
 
-int ddl_refuse_mask(struct compile *c) {
-    return ddl_error(c->err, c->schema->cassandra_mode, DDL_MASKED);
-}
-
 struct option_list *option_list_new(struct compile *c) {
     struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) return err_null(err_nomem(c->err));
-    l->arena = c->arena;
-    l->err = c->err;
-    return l;
-}
-
-static int option_add(struct option_list *l, const char *name, const char *value) {
-    if (!name || !value) return -1;
-    if (l->n == OPTION_ROOM) return ddl_error(l->err, false, DDL_OPTIONS_MANY, OPTION_ROOM);
-    l->items[l->n++] = (struct schema_option){name, value};
-    return 0;
+    return l ? l : err_null(err_nomem(c->err));
 }
 
 static const char *literal_text(struct compile *c, const struct ast_prop_value *v) {
     struct slice s = arena_dup(c->arena, v->text.p ? v->text : slice_str(""));
     if (!s.p) return err_null(err_nomem(c->err));
-    if (memchr(s.p, 0, s.n)) return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_ZERO));
+    if (memchr(s.p, 0, s.n)) return err_null(ddl_fail(c, DDL_OPTION_ZERO));
     return (const char *)s.p;
 }
 
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) {
     if (v->kind != PROP_MAP) return literal_text(c, v);
-    return err_null(ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_STRING, name));
+    return err_null(ddl_fail(c, DDL_OPTION_NO_STRING, name));
 }
 
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) {
@@ -85,7 +86,7 @@ int prop_bool(struct compile *c, const char *name, const char *text, bool *out) 
         if (strcasecmp(text, yes[i]) == 0) return *out = true, 0;
         if (strcasecmp(text, no[i]) == 0) return *out = false, 0;
     }
-    return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_BOOL, text, name);
+    return ddl_fail(c, DDL_OPTION_BOOL, text, name);
 }
 
 enum { MAX_DEPTH = 8 };
@@ -97,24 +98,26 @@ static int flatten(struct compile *c, const char *prefix, const struct ast_prop_
         const char *name = key ? arena_printf(c->arena, "%s.%s", prefix, key) : NULL;
         if (c->err->set) return -1;
         bool is_map = v->values[i]->kind == PROP_MAP;
-        if (!key || (is_map && (!deep || depth == MAX_DEPTH)))
-            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_MAP, prefix);
+        if (!key || (is_map && (!deep || depth == MAX_DEPTH))) return ddl_fail(c, DDL_OPTION_NO_MAP, prefix);
         if (!name) return err_nomem(c->err);
         if (is_map && flatten(c, name, v->values[i], depth + 1, deep, out)) return -1;
-        if (!is_map && option_add(out, name, literal_text(c, v->values[i]))) return -1;
+        if (is_map) continue;
+        const char *value = literal_text(c, v->values[i]);
+        if (!value) return -1;
+        if (out->n == OPTION_ROOM) return ddl_error(c->err, false, DDL_OPTIONS_MANY, OPTION_ROOM);
+        out->items[out->n++] = (struct schema_option){name, value};
     }
     return 0;
 }
 
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) {
-    if (v->kind != PROP_MAP)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_MAP, name);
+    if (v->kind != PROP_MAP) return ddl_fail(c, DDL_OPTION_NO_MAP, name);
     return flatten(c, name, v, 0, deep, out);
 }
 
 static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
     if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TYPE_ELSEWHERE, keyspace, t->keyspace);
+        return ddl_fail(c, DDL_TYPE_ELSEWHERE, keyspace, t->keyspace);
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_keyspaces(c, keyspace, t->args[i])) return -1;
     return 0;
@@ -130,7 +133,7 @@ int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool a
     if (col->type->id != CQL_UDT || col->type->frozen) return 0;
     for (uint32_t i = 0; i < col->type->n_args; i++) nested = nested || cql_type_is_multicell(col->type->args[i]);
     if (!nested) return 0;
-    return ddl_error(c->err, c->schema->cassandra_mode, added ? DDL_ADDED_NESTED : DDL_NESTED_COLLECTIONS, col->name);
+    return ddl_fail(c, added ? DDL_ADDED_NESTED : DDL_NESTED_COLLECTIONS, col->name);
 }
 
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {

@@ -73,9 +73,9 @@ static void put_column(struct buf *out, const struct schema_column *col, bool on
     buf_put_str(out, last ? "\n" : ",\n");
 }
 
-/* Cassandra prints the columns that have cells of their own behind the others of their kind; with
- * internals, columns that were dropped behind all, and no column that came back after its drop:
- * put_drops drops and adds them in the order in which that was done. */
+/* Cassandra prints multi-cell columns after the others of their kind; with internals it prints dropped
+ * columns after all others, and leaves out a column that was added again after its drop: put_drops drops
+ * and adds them in the original order. */
 static void put_columns(const struct describe_text *d, const struct schema_table *t) {
     struct buf *out = d->out;
     uint32_t n_key = t->n_partition_key + t->n_clustering, n_dropped = d->internals ? t->n_dropped : 0, done = 0;
@@ -155,7 +155,7 @@ static void describe_virtual_table(const struct describe_text *d, const struct s
     buf_put_str(out, ";\n*/");
 }
 
-/* Makes of the table with all columns the one that there is. Where several columns were dropped,
+/* Reduces the table with all columns to the current one. Where several columns were dropped,
  * Cassandra's order is that of a hash table; here it is the order of the drops. */
 static void put_drops(const struct describe_text *d, const struct schema_table *t) {
     struct buf *out = d->out;

@@ -3,7 +3,7 @@
 
 /* These faults are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_alter_table *a) {
-    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
+    if (a->op == ALTER_TABLE_MASK) return ddl_fail(c, DDL_MASKED);
     return a->op == ALTER_TABLE_WITH ? table_props_kinds(c, &a->props) : 0;
 }
 
@@ -15,7 +15,7 @@ static int add_columns(struct compile *c, const struct ast_alter_table *a, const
     change->columns = columns;
     change->column_conditional = a->column_if_not_exists;
     for (uint32_t i = 0; i < a->n_columns; i++) {
-        if (a->columns[i].masked) return ddl_refuse_mask(c);
+        if (a->columns[i].masked) return ddl_fail(c, DDL_MASKED);
         if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i])) return -1;
         /* faults are reported column by column */
         if (a->column_if_not_exists && schema_column_find(table, columns[i].name)) continue;
@@ -58,7 +58,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         change->targets = a->targets;
         change->settings = table_props_settings(c, &a->props, table);
         if (!change->settings || table_id(c, &a->props, change)) return -1;
-        if (change->has_id) return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_ID_STAYS);
+        if (change->has_id) return ddl_fail(c, DDL_TABLE_ID_STAYS);
         return settings_refuse_several(&x, change->settings);
     }
     case ALTER_TABLE_ADD_TAGS: case ALTER_TABLE_DROP_TAGS: {
@@ -72,7 +72,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         else change->removed_tags = s->tags;
         return 0;
     }
-    case ALTER_TABLE_ALTER_TYPE: return ddl_error(c->err, c->schema->cassandra_mode, DDL_COLUMN_TYPE_STAYS);
+    case ALTER_TABLE_ALTER_TYPE: return ddl_fail(c, DDL_COLUMN_TYPE_STAYS);
     case ALTER_TABLE_DROP: return drop_columns(c, a, change);
     case ALTER_TABLE_RENAME:
         change->n_renames = a->n_renames;
@@ -81,18 +81,17 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         change->column_conditional = a->column_if_exists;
         return 0;
     case ALTER_TABLE_DROP_COMPACT_STORAGE:
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_COMPACT);
+        return ddl_fail(c, DDL_NO_COMPACT);
     case ALTER_TABLE_MASK: break;
     case ALTER_TABLE_DROP_MASK: /* no column has one */
         if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_MASK_UNKNOWN, a->columns[0].name, table->name);
+        return ddl_fail(c, DDL_MASK_UNKNOWN, a->columns[0].name, table->name);
     }
     return 0;
 }
 
 static int check_alter_table(struct compile *c, const struct ast_stmt *ast) {
-    const struct ast_alter_table *a = &ast->alter_table;
-    return ddl_check(c, &a->table) || check_first(c, a) ? -1 : 0;
+    return ddl_check(c, ast) || check_first(c, &ast->alter_table) ? -1 : 0;
 }
 
 const struct statement_ops alter_table_ops = {.compile = compile_alter_table, .check = check_alter_table};

@@ -20,15 +20,14 @@ struct create {
 static int check_read(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
-    bool cassandra = t->c->schema->cassandra_mode;
     const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
     if (!name) return err_nomem(e);
     t->by_name.arena = t->c->arena;
     for (uint32_t i = 0; i < a->n_columns; i++) {
         int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
-        if (rc) return rc < 0 ? err_nomem(e) : ddl_error(e, cassandra, DDL_SAME_COLUMN, a->columns[i].name, name);
+        if (rc) return rc < 0 ? err_nomem(e) : ddl_fail(t->c, DDL_SAME_COLUMN, a->columns[i].name, name);
     }
-    return a->has_primary_key ? 0 : ddl_error(e, cassandra, DDL_NO_KEY, name);
+    return a->has_primary_key ? 0 : ddl_fail(t->c, DDL_NO_KEY, name);
 }
 
 /* Checked before the catalogue does, because Cassandra reports it before faults of columns. */
@@ -36,25 +35,23 @@ static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
     if (schema_keyspace_is_deleting(t->c->schema, t->keyspace)) return 0; /* the catalogue reports the error */
-    if (!ks) return ddl_error(e, t->c->schema->cassandra_mode, DDL_NO_KEYSPACE, t->keyspace);
+    if (!ks) return ddl_fail(t->c, DDL_NO_KEYSPACE, t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
-    ddl_error(e, t->c->schema->cassandra_mode, DDL_TABLE_EXISTS, t->name, t->keyspace);
+    ddl_fail(t->c, DDL_TABLE_EXISTS, t->name, t->keyspace);
     strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
     strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
     return -1;
 }
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
-    struct err *e = t->c->err;
-    bool cassandra = t->c->schema->cassandra_mode;
     const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
-    if (!at) return ddl_error(e, cassandra, DDL_KEY_UNKNOWN, name, t->name);
+    if (!at) return ddl_fail(t->c, DDL_KEY_UNKNOWN, name, t->name);
     uint32_t i = *at;
-    if (t->used[i]) return ddl_error(e, cassandra, DDL_KEY_TWICE, name, t->name);
-    if (t->declared[i].kind == COLUMN_STATIC) return ddl_error(e, cassandra, DDL_KEY_STATIC, name);
+    if (t->used[i]) return ddl_fail(t->c, DDL_KEY_TWICE, name, t->name);
+    if (t->declared[i].kind == COLUMN_STATIC) return ddl_fail(t->c, DDL_KEY_STATIC, name);
     const struct cql_type *type = t->declared[i].type;
-    if (type->id == CQL_COUNTER) return ddl_error(e, cassandra, DDL_KEY_COUNTER, name);
-    if (cql_type_contains(type, CQL_DURATION)) return ddl_error(e, cassandra, DDL_KEY_DURATION, name);
+    if (type->id == CQL_COUNTER) return ddl_fail(t->c, DDL_KEY_COUNTER, name);
+    if (cql_type_contains(type, CQL_DURATION)) return ddl_fail(t->c, DDL_KEY_DURATION, name);
     if (cql_type_is_multicell(type)) {
         /* The error shows a type that was given as a class as that class. */
         const struct catalog_column *col = &t->declared[i];
@@ -72,7 +69,7 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
             cql_type_print(col->type, &text);
         }
         buf_u8(&text, 0);
-        ddl_error(e, cassandra, user_type ? DDL_KEY_USER_TYPE : DDL_KEY_COLLECTION, col->name,
+        ddl_fail(t->c, user_type ? DDL_KEY_USER_TYPE : DDL_KEY_COLLECTION, col->name,
                   buf_failed(&text) ? "..." : (const char *)text.p);
         buf_fini(&text);
         return -1;
@@ -85,8 +82,6 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
 
 static int apply_order(struct create *t) {
     const struct ast_props *p = &t->ast->props;
-    struct err *e = t->c->err;
-    bool cassandra = t->c->schema->cassandra_mode;
     struct buf others;
     /* A clustering column of a reversed class is in descending order. */
     for (uint32_t i = 0; i < t->n_ordered; i++) {
@@ -103,9 +98,9 @@ static int apply_order(struct create *t) {
             buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
     buf_u8(&others, 0);
-    if (others.n > 1) ddl_error(e, cassandra, DDL_ORDER_OTHERS, buf_failed(&others) ? "..." : (const char *)others.p);
+    if (others.n > 1) ddl_fail(t->c, DDL_ORDER_OTHERS, buf_failed(&others) ? "..." : (const char *)others.p);
     buf_fini(&others);
-    if (e->set) return -1;
+    if (t->c->err->set) return -1;
     struct catalog_column *clustering = t->ordered;
     while (p->n_order && clustering->kind != COLUMN_CLUSTERING) clustering++;
     for (uint32_t i = 0; i < p->n_order; i++) {
@@ -113,8 +108,8 @@ static int apply_order(struct create *t) {
             bool named = false;
             for (uint32_t k = 0; k < p->n_order; k++)
                 named = named || strcmp(p->order[k].column, clustering[i].name) == 0;
-            if (!named) return ddl_error(e, cassandra, DDL_ORDER_MISSING, clustering[i].name);
-            return ddl_error(e, cassandra, DDL_ORDER_WRONG, clustering[i].name, p->order[i].column);
+            if (!named) return ddl_fail(t->c, DDL_ORDER_MISSING, clustering[i].name);
+            return ddl_fail(t->c, DDL_ORDER_WRONG, clustering[i].name, p->order[i].column);
         }
         clustering[i].desc = p->order[i].desc;
     }
@@ -122,7 +117,6 @@ static int apply_order(struct create *t) {
 }
 
 static int add_rest(struct create *t) {
-    struct err *e = t->c->err;
     uint32_t n_key = t->n_ordered, counters = 0;
     /* the first by name of the counters that are named by class: they alone make no table of counters */
     const char *by_class = NULL;
@@ -130,7 +124,7 @@ static int add_rest(struct create *t) {
     for (uint32_t i = 0; i < t->ast->n_columns; i++) {
         if (t->used[i]) continue;
         if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
-            return ddl_error(e, t->c->schema->cassandra_mode, DDL_STATIC_USELESS);
+            return ddl_fail(t->c, DDL_STATIC_USELESS);
         if (ddl_check_nested(t->c, &t->declared[i], false)) return -1;
         bool counter = t->declared[i].type->id == CQL_COUNTER, class = t->ast->columns[i].type->quoted_class;
         counters += counter;
@@ -139,10 +133,8 @@ static int add_rest(struct create *t) {
             by_class = t->declared[i].name;
         t->ordered[t->n_ordered++] = t->declared[i];
     }
-    if (by_class && !said)
-        return ddl_error(e, t->c->schema->cassandra_mode, DDL_ADDED_COUNTER, by_class, t->keyspace, t->name);
-    if (counters && counters != t->n_ordered - n_key)
-        return ddl_error(e, t->c->schema->cassandra_mode, DDL_MIXED_COUNTERS);
+    if (by_class && !said) return ddl_fail(t->c, DDL_ADDED_COUNTER, by_class, t->keyspace, t->name);
+    if (counters && counters != t->n_ordered - n_key) return ddl_fail(t->c, DDL_MIXED_COUNTERS);
     return 0;
 }
 
@@ -150,7 +142,7 @@ static int add_rest(struct create *t) {
 static int check_first(struct compile *c, const struct ast_create_table *a) {
     if (table_props_kinds(c, &a->props)) return -1;
     for (uint32_t i = 0; i < a->n_columns; i++)
-        if (a->columns[i].masked) return ddl_refuse_mask(c);
+        if (a->columns[i].masked) return ddl_fail(c, DDL_MASKED);
     return 0;
 }
 
@@ -176,18 +168,14 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
         if (add_key_column(&t, a->clustering[i], COLUMN_CLUSTERING)) return -1;
     if (apply_order(&t) || add_rest(&t)) return -1;
     for (uint32_t i = 0; i < t.ast->n_columns && t.ast->props.compact_storage; i++)
-        if (t.ast->columns[i].is_static)
-            return ddl_error(c->err, c->schema->cassandra_mode, DDL_COMPACT_STATIC);
+        if (t.ast->columns[i].is_static) return ddl_fail(c, DDL_COMPACT_STATIC);
     if (table_id(t.c, &t.ast->props, change)) return -1;
     bool is_counter = t.ordered[t.n_ordered - 1].type->id == CQL_COUNTER;
-    if (is_counter && change->settings->default_time_to_live)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_COUNTER_TTL);
+    if (is_counter && change->settings->default_time_to_live) return ddl_fail(c, DDL_COUNTER_TTL);
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
     size_t n = strlen(t.name), most = NAME_MAX_LENGTH;
-    if (!ddl_is_word(t.name))
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_NAME, t.name, t.keyspace);
-    if (n > most)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_TABLE_NAME_LENGTH, t.keyspace, t.name, most, n, t.name);
+    if (!ddl_is_word(t.name)) return ddl_fail(c, DDL_TABLE_NAME, t.name, t.keyspace);
+    if (n > most) return ddl_fail(c, DDL_TABLE_NAME_LENGTH, t.keyspace, t.name, most, n, t.name);
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;
@@ -196,7 +184,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
 
 static int check_create_table(struct compile *c, const struct ast_stmt *ast) {
     struct create t = {.c = c, .ast = &ast->create_table, .name = ast->create_table.table.name};
-    return ddl_check(c, &t.ast->table) || check_read(&t) || check_first(c, t.ast) ? -1 : 0;
+    return ddl_check(c, ast) || check_read(&t) || check_first(c, t.ast) ? -1 : 0;
 }
 
 const struct statement_ops create_table_ops = {.compile = compile_create_table, .check = check_create_table};

@@ -9,7 +9,7 @@
 
 struct describe {
     const struct ast_describe *ast;
-    const char *keyspace; /* of the session, or NULL */
+    const char *keyspace; /* of the session; NULL if none */
 };
 
 enum { MAX_STATEMENT = 1 << 20 };
@@ -34,8 +34,8 @@ static int compile_describe(struct compile *c, const struct ast_stmt *ast, struc
     bool lists_names = kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES ||
                        kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
     const struct schema_keyspace *ks = d->keyspace ? schema_keyspace_find(c->schema, d->keyspace) : NULL;
-    bool tells_ranges = ks && !ks->is_system;
-    bool short_rows = is_cluster ? !tells_ranges : lists_names;
+    bool has_ranges = ks && !ks->is_system;
+    bool short_rows = is_cluster ? !has_ranges : lists_names;
     for (int i = 0; i < 4; i++)
         columns[i] = (struct result_column){"system", "describe", is_cluster ? cluster[i] : elements[i],
                                             cql_type_scalar(CQL_TEXT)};
@@ -66,24 +66,16 @@ static struct value quoted(struct answer *a, const char *name) {
     return value_of_slice(s);
 }
 
-/* An element of a keyspace, or (neither) the keyspace itself. */
-struct element {
-    const struct schema_table *table;
-    const struct schema_type *type;
-};
-
-static int emit_element(struct answer *a, const struct schema_keyspace *ks, struct element x, bool with_text) {
+/* One of table and type, or the keyspace itself if both are NULL. */
+static int emit_element(struct answer *a, const struct schema_keyspace *ks, const struct schema_table *table,
+                        const struct schema_type *type, bool with_text) {
     struct buf b;
     buf_init(&b, MAX_STATEMENT);
     struct describe_text text = {&b, a->r->arena, a->schema->cassandra_mode, a->d->ast->internals};
-    const char *kind = x.table  ? "table"
-                       : x.type ? "type"
-                                : "keyspace",
-               *name = x.table  ? x.table->name
-                       : x.type ? x.type->type->name
-                                : ks->name;
-    if (with_text && x.table) describe_table(&text, x.table);
-    else if (with_text && x.type) describe_type(&text, x.type);
+    const char *kind = table ? "table" : type ? "type" : "keyspace";
+    const char *name = table ? table->name : type ? type->type->name : ks->name;
+    if (with_text && table) describe_table(&text, table);
+    else if (with_text && type) describe_type(&text, type);
     else if (with_text) describe_keyspace(&text, ks);
     const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(kind)), quoted(a, name),
                                    value_of_slice(buf_slice(&b))};
@@ -92,7 +84,7 @@ static int emit_element(struct answer *a, const struct schema_keyspace *ks, stru
     return rc;
 }
 
-static int by_name_whatever_case(const void *a, const void *b) {
+static int by_table_name(const void *a, const void *b) {
     return strcasecmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
 }
 
@@ -102,11 +94,9 @@ static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool 
     if (!sorted) return err_nomem(a->r->err);
     struct schema_table_cursor at = schema_tables_begin(tables);
     for (uint32_t i = 0; i < tables->n; i++) sorted[i] = schema_tables_next(&at);
-    qsort(sorted, tables->n, sizeof *sorted, by_name_whatever_case);
+    qsort(sorted, tables->n, sizeof *sorted, by_table_name);
     for (uint32_t i = 0; i < tables->n; i++)
-        if (schema_status_is_listed(sorted[i]->status) &&
-            emit_element(a, ks, (struct element){.table = sorted[i]}, with_text))
-            return -1;
+        if (schema_status_is_listed(sorted[i]->status) && emit_element(a, ks, sorted[i], NULL, with_text)) return -1;
     return 0;
 }
 
@@ -115,7 +105,7 @@ static int by_type_name(const void *a, const void *b) {
                       (*(const struct schema_type *const *)b)->type->name);
 }
 
-/* A type comes behind the types that it is made of, and these in the order in which it names them. */
+/* Prints a type after the types that it contains, and these in the order in which it names them. */
 static int emit_type(struct answer *a, const struct schema_space *space, uint32_t at, bool *done);
 
 static int emit_types_within(struct answer *a, const struct schema_space *space, const struct cql_type *t, bool *done) {
@@ -134,11 +124,11 @@ static int emit_type(struct answer *a, const struct schema_space *space, uint32_
     done[at] = true;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (emit_types_within(a, space, t->args[i], done)) return -1;
-    return emit_element(a, space->keyspace, (struct element){.type = space->types[at]}, true);
+    return emit_element(a, space->keyspace, NULL, space->types[at], true);
 }
 
 static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, bool only) {
-    if (emit_element(a, ks, (struct element){0}, true)) return -1;
+    if (emit_element(a, ks, NULL, NULL, true)) return -1;
     if (only) return 0;
     const struct schema_space *space = schema_space_find(a->schema, ks->name);
     bool *done = ARENA_ARRAY(a->r->arena, space->n_types + 1, bool);
@@ -157,7 +147,7 @@ static int emit_names(struct answer *a) {
         const struct schema_keyspace *ks = space->keyspace;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
         if (!schema_status_is_listed(ks->status) || (ks->unlisted && !(a->d->keyspace && wanted))) continue;
-        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
+        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, NULL, NULL, false)) return -1;
         if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
         if (kind != DESCRIBE_TYPES || !wanted) continue;
         const struct schema_type **sorted = ARENA_ARRAY(a->r->arena, space->n_types + 1, const struct schema_type *);
@@ -165,9 +155,7 @@ static int emit_names(struct answer *a) {
         for (uint32_t k = 0; k < space->n_types; k++) sorted[k] = space->types[k];
         if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
         for (uint32_t k = 0; k < space->n_types; k++)
-            if (schema_status_is_listed(sorted[k]->status) &&
-                emit_element(a, ks, (struct element){.type = sorted[k]}, false))
-                return -1;
+            if (schema_status_is_listed(sorted[k]->status) && emit_element(a, ks, NULL, sorted[k], false)) return -1;
     }
     return 0;
 }
@@ -196,10 +184,10 @@ static int emit_one(struct answer *a) {
     if (!ks) return -1;
     bool may_be_table = d->kind == DESCRIBE_TABLE || d->kind == DESCRIBE_GENERIC;
     const struct schema_table *t = may_be_table ? schema_table_any(a->schema, ks->name, d->name.name) : NULL;
-    if (t && schema_status_is_listed(t->status)) return emit_element(a, ks, (struct element){.table = t}, true);
+    if (t && schema_status_is_listed(t->status)) return emit_element(a, ks, t, NULL, true);
     const struct schema_type *type = d->kind == DESCRIBE_TYPE ? schema_type_find(a->schema, ks->name, d->name.name)
                                                               : NULL;
-    if (type) return emit_element(a, ks, (struct element){.type = type}, true);
+    if (type) return emit_element(a, ks, NULL, type, true);
     return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name,
                        may_be_table ? "keyspace " : "", ks->name);
 }

@@ -1,6 +1,6 @@
 /* CREATE and DROP of functions and aggregates of users: none can be made, since functions are
- * switched off, as they are in a Cassandra as it comes (user_defined_functions_enabled). And DROP
- * of indexes, views and triggers, of which there are none. */
+ * switched off, as by default in Cassandra (user_defined_functions_enabled). And DROP of indexes, views
+ * and triggers, none of which exist. */
 #include <strings.h>
 
 #include "cql/expr/term.h"
@@ -14,29 +14,6 @@ static const char *keyspace_of(struct compile *c, const struct ast_name *name) {
     if (!kept) return keyspace;
     return err_null(err_invalid(c->err, "System keyspace '%s' is not user-modifiable", keyspace));
 }
-
-static int may_create(struct compile *c, const char *keyspace, struct cql_statement *out) {
-    out->keyspace = keyspace;
-    return ddl_permit(c, out);
-}
-
-static int check_directives(struct compile *c, bool or_replace, bool if_not_exists) {
-    return or_replace && if_not_exists
-               ? err_invalid(c->err, "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives")
-               : 0;
-}
-
-/* ---- functions ---- */
-
-static int compile_create_function(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    const struct ast_create_function *f = &ast->other->create_function;
-    const char *keyspace = keyspace_of(c, &f->name);
-    if (!keyspace || may_create(c, keyspace, out) || check_directives(c, f->or_replace, f->if_not_exists)) return -1;
-    return err_invalid(c->err,
-        "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
-}
-
-/* ---- aggregates ---- */
 
 static int check_not_frozen(struct compile *c, const char *what, const struct ast_type *t) {
     if (t->keyspace || strcasecmp(t->name, "frozen") || t->n_args != 1) return 0;
@@ -75,12 +52,21 @@ static int refuse_aggregate(struct compile *c, const char *keyspace, const struc
                        SLICE_FMT(buf_slice(text)));
 }
 
-static int compile_create_aggregate(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+static int compile_create(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    const struct ast_create_function *f = &ast->other->create_function;
     const struct ast_create_aggregate *a = &ast->other->create_aggregate;
-    const char *keyspace = keyspace_of(c, &a->name);
+    bool function = ast->kind == STMT_CREATE_FUNCTION;
+    const char *keyspace = keyspace_of(c, function ? &f->name : &a->name);
     struct compile there = *c;
     struct buf text;
-    if (!keyspace || may_create(c, keyspace, out) || check_directives(c, a->or_replace, a->if_not_exists)) return -1;
+    if (!keyspace) return -1;
+    out->keyspace = keyspace;
+    if (ddl_permit(c, out)) return -1;
+    if (function ? f->or_replace && f->if_not_exists : a->or_replace && a->if_not_exists)
+        return err_invalid(c->err, "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives");
+    if (function)
+        return err_invalid(c->err, "User-defined functions are disabled in cassandra.yaml - set "
+                                   "user_defined_functions_enabled=true to enable");
     if (!schema_keyspace_find(c->schema, keyspace))
         return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
     there.keyspace = keyspace;
@@ -131,17 +117,6 @@ static enum cql_outcome run_nothing(struct cql_run *r, const struct cql_statemen
     return CQL_DONE;
 }
 
-static int check(struct compile *c, const struct ast_stmt *ast) {
-    switch (ast->kind) {
-    case STMT_CREATE_FUNCTION: return ddl_check(c, &ast->other->create_function.name);
-    case STMT_CREATE_AGGREGATE: return ddl_check(c, &ast->other->create_aggregate.name);
-    case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: return ddl_check(c, &ast->other->drop_function.name);
-    case STMT_DROP_TRIGGER: return ddl_check(c, &ast->other->trigger.table);
-    default: return ddl_check(c, &ast->drop.name);
-    }
-}
-
-const struct statement_ops create_function_ops = {compile_create_function, run_nothing, NULL, check};
-const struct statement_ops create_aggregate_ops = {compile_create_aggregate, run_nothing, NULL, check};
-const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL, check};
-const struct statement_ops drop_absent_ops = {compile_drop_absent, run_nothing, NULL, check};
+const struct statement_ops create_function_ops = {compile_create, run_nothing, NULL, ddl_check};
+const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL, ddl_check};
+const struct statement_ops drop_absent_ops = {compile_drop_absent, run_nothing, NULL, ddl_check};

@@ -6,7 +6,7 @@
 enum { KEYSPACE_NAME_LENGTH = 48 }; /* Cassandra's, and Amazon Keyspaces' */
 
 static int refuse_without_class(struct compile *c) {
-    return c->err->set ? -1 : ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_CLASS);
+    return c->err->set ? -1 : ddl_fail(c, DDL_NO_CLASS);
 }
 
 static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
@@ -31,20 +31,18 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         const char *name = p->props[i].name;
         bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
         bool ours = strcmp(name, "tags") == 0 || strcmp(name, "client_side_timestamps") == 0;
-        if (!known && (!ours || c->schema->cassandra_mode))
-            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_UNKNOWN, name);
+        if (!known && (!ours || c->schema->cassandra_mode)) return ddl_fail(c, DDL_OPTION_UNKNOWN, name);
     }
     if (timestamps) {
         /* They are the tables' as soon as the keyspace has several Regions
-         * (schema_has_client_timestamps); there is no turning them off. */
+         * (schema_has_client_timestamps), and cannot be turned off. */
         struct option_list *l = option_list_new(c);
         if (!l || prop_map(c, timestamps->name, timestamps->value, false, l)) return -1;
         change->client_timestamps = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
                                     !strcasecmp(l->items[0].value, "ENABLED");
-        if (!change->client_timestamps)
-            return ddl_error(c->err, c->schema->cassandra_mode, DDL_TIMESTAMPS_STATUS);
+        if (!change->client_timestamps) return ddl_fail(c, DDL_TIMESTAMPS_STATUS);
     }
-    if (replication) { /* names without "replication." before them; 'class' first, as the catalogue wants it */
+    if (replication) { /* names without "replication." before them; the catalogue expects 'class' first */
         struct option_list *l = option_list_new(c);
         if (!l || prop_map(c, "replication", replication->value, false, l)) return -1;
         for (uint32_t i = 0; i < l->n; i++) {
@@ -94,12 +92,10 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, k->name);
     if (ks && ks->is_system) return 0;
     size_t n = strlen(k->name);
-    if (!ddl_is_word(k->name))
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME, k->name);
-    if (n > KEYSPACE_NAME_LENGTH)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, k->name, n);
+    if (!ddl_is_word(k->name)) return ddl_fail(c, DDL_KEYSPACE_NAME, k->name);
+    if (n > KEYSPACE_NAME_LENGTH) return ddl_fail(c, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, k->name, n);
     if (take_first(c, &k->props, change)) return -1;
-    if (!prop_of(&k->props, "replication")) return ddl_error(c->err, c->schema->cassandra_mode, DDL_NO_REPLICATION);
+    if (!prop_of(&k->props, "replication")) return ddl_fail(c, DDL_NO_REPLICATION);
     return take_rest(c, &k->props, change);
 }
 

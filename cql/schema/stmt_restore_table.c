@@ -17,7 +17,7 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
     buf_fini(&b);
     if (ms > INT64_MAX / 1000 || ms < 0) {
         const char *shown = arena_printf(c->arena, "%.*s", SLICE_FMT(v->text));
-        return shown ? ddl_error(c->err, c->schema->cassandra_mode, DDL_RESTORE_TIME, shown) : err_nomem(c->err);
+        return shown ? ddl_fail(c, DDL_RESTORE_TIME, shown) : err_nomem(c->err);
     }
     change->has_restore_us = true;
     change->restore_us = ms * 1000;
@@ -50,8 +50,7 @@ static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, 
         if (!moment && !setting) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", p->name);
         if (!moment) props[rest.n++] = *p;
     }
-    if (given->n_order || given->compact_storage || given->id)
-        return ddl_error(c->err, c->schema->cassandra_mode, DDL_RESTORE_PROPERTIES);
+    if (given->n_order || given->compact_storage || given->id) return ddl_fail(c, DDL_RESTORE_PROPERTIES);
     if (table_props_kinds(c, &rest)) return -1;
     change->settings = table_props_settings(c, &rest, NULL);
     return change->settings ? 0 : -1;

@@ -5,12 +5,8 @@
 
 #include "cql/schema/ddl.h"
 
-struct setting_context ddl_settings(struct compile *c) {
-    return (struct setting_context){c->arena, c->err, &c->compat, c->schema->cassandra_mode};
-}
-
-/* The map that Keyspaces adds to a table ("Tables",
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html); NULL if the name is none. */
+/* Returns the name of a map that Keyspaces adds to a table ("Tables",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html), or NULL if the name is another one. */
 static const char *keyspaces_map(const struct compile *c, const char *name) {
     static const char *const maps[] = {"custom_properties", "tags", "autoscaling_settings"};
     for (size_t i = 0; i < ARRAY_LEN(maps) && !c->schema->cassandra_mode; i++)
@@ -90,8 +86,7 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->props[i].name, "id") != 0) continue;
-        if (p->props[i].value->kind == PROP_MAP)
-            return ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_NO_STRING, "id");
+        if (p->props[i].value->kind == PROP_MAP) return ddl_fail(c, DDL_OPTION_NO_STRING, "id");
         text = p->props[i].value->text;
     }
     if (!text.p) return 0;
@@ -102,45 +97,35 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     change->has_id = rc == 0 && b.n == 16;
     if (change->has_id) memcpy(change->id, b.p, 16);
     buf_fini(&b);
-    return change->has_id ? 0 : ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_ID);
-}
-
-/* A new table with leveled compaction has larger bloom filters unless the statement says how large
- * (TableParams.Builder). A later change of the compaction leaves them. */
-static void set_bloom_filter(const struct setting_context *x, struct table_settings *s) {
-    if (!x->cassandra_mode || s->given & SETTING_BIT(bloom_filter_fp_chance)) return;
-    for (uint32_t i = 0; i < s->compaction.n; i++) {
-        const struct schema_option *o = &s->compaction.entries[i];
-        if (strcmp(o->name, "class") || !strstr(o->value, "LeveledCompactionStrategy")) continue;
-        s->bloom_filter_fp_chance = 0.1;
-        s->given |= SETTING_BIT(bloom_filter_fp_chance);
-    }
+    return change->has_id ? 0 : ddl_fail(c, DDL_OPTION_ID);
 }
 
 const struct table_settings *table_props_settings(struct compile *c, const struct ast_props *p,
                                                   const struct schema_table *altered) {
     const struct setting_context x = ddl_settings(c);
     struct table_settings *out = ARENA_NEW(c->arena, struct table_settings);
-    if (!out) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!out) return err_null(err_nomem(c->err));
     *out = p->settings ? *p->settings : *settings_defaults(true);
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
-        if (strcmp(name, "id") && !keyspaces_map(c, name) && !find(c, name)) {
-            ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_UNKNOWN, name);
-            return NULL;
-        }
+        if (strcmp(name, "id") && !keyspaces_map(c, name) && !find(c, name))
+            return err_null(ddl_fail(c, DDL_OPTION_UNKNOWN, name));
     }
     if ((p->settings && settings_check_values(&x, out)) || take_all(c, p, true, out)) return NULL;
-    if (!altered) set_bloom_filter(&x, out);
+    /* A new table with leveled compaction has larger bloom filters unless the statement sets their size
+     * (TableParams.Builder). A later change of the compaction does not change them. */
+    bool sets_filter = altered || !x.cassandra_mode || out->given & SETTING_BIT(bloom_filter_fp_chance);
+    for (uint32_t i = 0; i < out->compaction.n && !sets_filter; i++) {
+        const struct schema_option *o = &out->compaction.entries[i];
+        if (strcmp(o->name, "class") || !strstr(o->value, "LeveledCompactionStrategy")) continue;
+        out->bloom_filter_fp_chance = 0.1;
+        out->given |= SETTING_BIT(bloom_filter_fp_chance);
+    }
     const struct table_settings *old = altered ? &altered->settings : out;
     int64_t least = (out->given & SETTING_BIT(min_index_interval) ? out : old)->min_index_interval;
     int64_t most = (out->given & SETTING_BIT(max_index_interval) ? out : old)->max_index_interval;
     if (most >= least) return out;
-    ddl_error(c->err, c->schema->cassandra_mode, DDL_OPTION_INTERVALS, (long long)least, (long long)most);
-    return NULL;
+    return err_null(ddl_fail(c, DDL_OPTION_INTERVALS, (long long)least, (long long)most));
 }
 
 /* Sub-options and policies are read where the kinds are, so that their errors come before the
