@@ -9,6 +9,7 @@
 #include "access/password.h"
 #include "base/log.h"
 #include "base/ticker.h"
+#include "engine/named.h"
 
 struct access_control {
     struct eng *eng;

@@ -15,9 +15,13 @@
  */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/backup.h"
+#include "engine/copy.h"
 #include "engine/iter.h"
+#include "engine/named.h"
 #include "engine/row.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 #include "engine/tier.h"
 
 struct eng;

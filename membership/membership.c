@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/ticker.h"
+#include "engine/named.h"
 
 static const char prefix[] = "membership/", lease_key[] = "membership/lease", of_prefix[] = "membership/of/";
 enum { KEY_SIZE = sizeof(of_prefix) + 2 * MEMBER_ID, ROUND_US = 1000000, TRIES = 3 };

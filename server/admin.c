@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/stats.h"
 #include "server/http/listener.h"
 
 struct admin {

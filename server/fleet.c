@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/ticker.h"
+#include "engine/named.h"
 
 #define HEADS "share/head/"
 #define TABLES "share/table/"

@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "engine/copy.h"
+#include "engine/named.h"
 #include "native_protocol/audit_queue.h"
 #include "server/data_dir.h"
 #include "system_schema/system_tables/trace_store.h"

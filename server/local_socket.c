@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "engine/backup.h"
 
 struct local_socket {
     struct eng *eng;

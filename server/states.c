@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "engine/state.h"
 
 /* Pauses the API and the page first. Their operations end on their own, because none of them waits for the
  * front. */

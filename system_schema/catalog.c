@@ -1,4 +1,5 @@
 /* Opens the rooms of the catalogue in their order, and passes calls of other rooms on to them. */
+#include "engine/named.h"
 #include "system_schema/catalog.h"
 
 #include <stdlib.h>

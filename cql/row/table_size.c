@@ -6,6 +6,7 @@
 
 #include "cql/row/row_size.h"
 #include "cql/row/row_view.h"
+#include "engine/table.h"
 #include "metering/size/size.h"
 
 /* SCAN_ROWS: a scan ends with the bucket after this many rows, because an open scan keeps data that is deleted

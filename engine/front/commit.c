@@ -70,17 +70,13 @@ static void gather(struct engi_commit *c) {
     atomic_store(&c->enough, 0);
 }
 
-static bool has_work(const struct engi_commit *c) {
-    return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable);
-}
-
 /* Waits, with the lock held, until there is something to sync, and then for further requests.
  * synced: this thread made the last sync. Otherwise a loop syncs, and wakes this thread when it
  * stops doing so. Returns false when no request came for IDLE_US. */
 static bool wait_for_work(struct engi_commit *c, bool synced) {
     if (synced) gather(c);
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
-    while (!c->stop && !has_work(c))
+    while (!c->stop && !(!atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable)))
         if (!clock_cond_wait_until(&c->work, &c->lock, until_us)) return false;
     gather(c); /* after a sync that a loop made meanwhile */
     return true;

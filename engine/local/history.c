@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "engine/front/lock_order.h"
+#include "engine/history.h"
 #include "engine/local/local.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
@@ -43,7 +44,9 @@ static struct engi_history *find_locked(const struct engi_histories *all, uint32
     return h;
 }
 
+/* Returns NULL if own is NULL, there is no such history, or memory is exhausted. */
 static struct engi_history *find(struct local *own, uint32_t id, bool make) {
+    if (!own) return NULL;
     struct engi_histories *all = &own->histories;
     engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     struct engi_history *h = find_locked(all, id);
@@ -176,7 +179,7 @@ static int load_last(struct local *own, struct engi_history *h, struct err *e) {
 }
 
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
-    struct local *own = local_if(eng);
+    struct local *own = local_of(&eng->store);
     struct engi_history *h = find(own, history, true);
     uint8_t at[LOG_KEY];
     struct kv_value value;
@@ -198,7 +201,7 @@ void eng_history_end(struct eng *eng, uint32_t table) {
 }
 
 int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
-    struct local *own = local_if(eng);
+    struct local *own = local_of(&eng->store);
     struct engi_histories *all = &own->histories;
     struct engi_keys log;
     engi_keys_of(&log, ENGI_TABLE_HISTORY, history);
@@ -268,7 +271,7 @@ static int copy_record(void *arg, struct slice key, struct slice value, struct e
 }
 
 int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
-    struct local *own = local_if(eng);
+    struct local *own = local_of(&eng->store);
     struct engi_keys log;
     struct log_copy copy = {.load = kv_load_new(own->kv, e), .history = history};
     if (!copy.load) return -1;
@@ -330,7 +333,7 @@ static int replay(struct replay *p, struct err *e) {
 
 int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) {
     struct local *own = local_if(eng);
-    struct engi_history *h = own ? find(own, history, false) : NULL;
+    struct engi_history *h = find(own, history, false);
     if (!h || floor_us <= atomic_load(&h->floor_us)) return 0;
     struct replay p = {.own = own, .history = history, .table = history, .up_to_us = floor_us};
     engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
@@ -350,7 +353,7 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
 
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
     struct local *own = local_if(eng);
-    struct engi_history *h = own ? find(own, history, false) : NULL;
+    struct engi_history *h = find(own, history, false);
     if (!h) return err_set(e, ERR_INVALID, "the table has no history");
     struct engi_keys rows; /* that an interrupted restore left */
     engi_keys_of(&rows, 0, table);

@@ -14,9 +14,11 @@
 #include "engine/local/history.h"
 #include "engine/local/local.h"
 #include "engine/local/rocksdb/kv_folder.h"
+#include "engine/state.h"
 
-/* The folder of a state; there: only if it exists. */
-static int folder_of(const struct local *own, const char *name, bool there, char path[PATH_MAX], struct err *e) {
+/* Sets path to the folder of a state. there: fails if there is no such state. */
+static int folder_of(const struct eng *eng, const char *name, bool there, char path[PATH_MAX], struct err *e) {
+    const struct local *own = local_if(eng);
     if (!own) return err_invalid(e, "States cannot be saved on a Ceph cluster (--store rados)");
     if (!own->kv_options.data_dir)
         return err_invalid(e, "States are saved in the data folder, and this server has none");
@@ -26,13 +28,12 @@ static int folder_of(const struct local *own, const char *name, bool there, char
 
 /* Saves to a temporary name first, so that a state under its own name is whole. */
 int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) {
-    struct local *own = local_if(eng);
     char path[PATH_MAX], fresh[PATH_MAX], old[PATH_MAX];
-    if (folder_of(own, name, false, path, e)) return -1;
+    if (folder_of(eng, name, false, path, e)) return -1;
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
         snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || kv_save(own->kv, fresh, e) ||
+    if (kv_remove_folder(fresh, e) || kv_remove_folder(old, e) || kv_save(local_of(&eng->store)->kv, fresh, e) ||
         kv_state_note(fresh, of, e))
         return -1;
     if (rename(path, old) && errno != ENOENT)
@@ -43,19 +44,18 @@ int eng_state_save(struct eng *eng, const char *name, const char *of, struct err
 
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) {
     char path[PATH_MAX];
-    return folder_of(local_if(eng), name, false, path, e) ? -1 : kv_remove_folder(path, e);
+    return folder_of(eng, name, false, path, e) ? -1 : kv_remove_folder(path, e);
 }
 
 int eng_state_of(const struct eng *eng, const char *name, char of[ENG_STATE_OF_MAX], struct err *e) {
     char path[PATH_MAX];
-    return folder_of(local_if(eng), name, true, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
+    return folder_of(eng, name, true, path, e) || kv_state_read_note(path, of, ENG_STATE_OF_MAX, e) ? -1 : 0;
 }
 
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) {
-    const struct local *own = local_if(eng);
     char path[PATH_MAX];
-    if (folder_of(own, name, true, path, e)) return NULL;
-    struct kv_options o = own->kv_options;
+    if (folder_of(eng, name, true, path, e)) return NULL;
+    struct kv_options o = local_of(&eng->store)->kv_options;
     o.block_cache_bytes = (size_t)8 << 20;
     struct eng *state = calloc(1, sizeof(*state));
     struct local *of = calloc(1, sizeof(*of));
@@ -113,10 +113,10 @@ static void must(int rc, const struct err *e) {
 }
 
 int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
-    struct local *own = local_if(eng);
+    struct local *own = local_of(&eng->store);
     struct err why = {0};
     char from[PATH_MAX], rows[32];
-    if (folder_of(own, name, true, from, e)) return -1;
+    if (folder_of(eng, name, true, from, e)) return -1;
     eng_state_settle(eng);
     if (own->retired) return err_set(e, ERR_OVERLOADED, "A read of the state before is still going on; try again");
     engi_order_will_wait(ENGI_RANK_STORE, 0);
@@ -131,8 +131,8 @@ int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
         kv_retire(own->kv);
         own->retired = own->kv;
         own->kv = fresh;
-        /* Nothing in memory about the old store counts any more, except that the write clock goes
-         * on, so that this server's timestamps keep growing. */
+        /* Everything in memory about the old store is discarded, except the write clock, so that
+         * this server's timestamps keep growing. */
         engi_cache_clear(own->cache);
         engi_tables_forget(eng);
         engi_histories_forget(&own->histories);

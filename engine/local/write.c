@@ -15,6 +15,8 @@
 
 enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* before-images of cached rows, in one round */ };
 
+/* A timestamp that is further than this ahead of the clock marks its bucket and does not raise the
+ * horizon: a horizon that high would end all proofs after a restart. */
 static const int64_t FAR_US = 3600000000;
 
 struct mark { struct local_table *table; uint16_t place; };
@@ -132,14 +134,6 @@ bool eng_batch_has_written(const struct eng_batch *batch, const struct eng_part 
     return b && b->written[i / 64] >> (i % 64) & 1;
 }
 
-static void leave_stripes(struct batch *b) {
-    if (!b->locked.any) return;
-    if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
-    else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
-    b->n_written = 0;
-    engi_stripes_leave(b->own->eng, &b->locked);
-}
-
 void engi_write_batch_free(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
     engi_guard_cancel(&b->own->guards, &b->note);
@@ -154,21 +148,11 @@ void engi_write_batch_free(struct eng_batch *batch) {
 void engi_write_batch_done(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
     b->met_us = 0;
-    leave_stripes(b);
-}
-
-/* Prefetches the guards and the cache bucket of the row, so that they are in
- * the processor's cache when the commit reads them. */
-static void fetch(struct local *own, uint64_t hash, struct slice key) {
-    __builtin_prefetch(engi_guard(&own->guards, hash), 1);
-    __builtin_prefetch(engi_partition_guard(&own->guards, key), 1);
-    if (own->cache) __builtin_prefetch(engi_cache_bucket(own->cache, hash));
-}
-
-static uint8_t marks_of(uint8_t deletes) {
-    return (uint8_t)((deletes & STORE_DELETES_MANY ? 1 << ENGI_MARK_COVER : 0) |
-                     (deletes & STORE_DELETES_ROW ? 1 << ENGI_MARK_ROWS : 0) |
-                     (deletes & STORE_DELETES_CELLS ? 1 << ENGI_MARK_DEAD : 0));
+    if (!b->locked.any) return;
+    if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
+    else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
+    b->n_written = 0;
+    engi_stripes_leave(b->own->eng, &b->locked);
 }
 
 int engi_write_batch_add(struct eng_batch *batch, struct err *e) {
@@ -178,8 +162,14 @@ int engi_write_batch_add(struct eng_batch *batch, struct err *e) {
     struct slice key = engi_change_key(batch, c);
     struct write *w = &b->writes[batch->n];
     *w = (struct write){.hash = murmur3_hash(key)};
-    if (UNLIKELY(c->deletes)) w->marks = marks_of(c->deletes);
-    fetch(b->own, w->hash, key);
+    if (UNLIKELY(c->deletes))
+        w->marks = (uint8_t)((c->deletes & STORE_DELETES_MANY ? 1 << ENGI_MARK_COVER : 0) |
+                             (c->deletes & STORE_DELETES_ROW ? 1 << ENGI_MARK_ROWS : 0) |
+                             (c->deletes & STORE_DELETES_CELLS ? 1 << ENGI_MARK_DEAD : 0));
+    /* The commit reads these soon. */
+    __builtin_prefetch(engi_guard(&b->own->guards, w->hash), 1);
+    __builtin_prefetch(engi_partition_guard(&b->own->guards, key), 1);
+    if (b->own->cache) __builtin_prefetch(engi_cache_bucket(b->own->cache, w->hash));
     return 0;
 }
 
@@ -191,22 +181,6 @@ static struct slice operand_of(const struct batch *b, size_t i) {
     return engi_change_value(&b->base, &b->base.changes[i]);
 }
 
-static void raise_columns(struct local_table *t, uint32_t n) {
-    uint32_t seen = atomic_load_explicit(&t->columns, memory_order_relaxed);
-    while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
-}
-
-static int put_mark(struct batch *b, struct local_table *table, uint16_t place) {
-    uint8_t key[ENGI_MARK_RECORD];
-    if (engi_array_grow((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
-    b->marks[b->n_marks++] = (struct mark){.table = table, .place = place};
-    store_u32(key, ENGI_TABLE_MARKS);
-    store_u32(key + 4, table->front.id);
-    store_u16(key + 8, place);
-    kv_batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
-    return 0;
-}
-
 /* Notes the write's marks before the store has the write (invariant 4). */
 static int note_marks(struct batch *b, size_t i) {
     struct local_table *t = b->base.changes[i].table;
@@ -214,7 +188,15 @@ static int note_marks(struct batch *b, size_t i) {
     for (uint32_t bits = b->writes[i].marks; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
         uint16_t place = engi_mark_place(mark, bucket);
-        if (engi_mark_note(&t->marks, mark, place) && put_mark(b, t, place)) return -1;
+        uint8_t key[ENGI_MARK_RECORD];
+        if (engi_mark_note(&t->marks, mark, place)) {
+            if (engi_array_grow((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
+            b->marks[b->n_marks++] = (struct mark){.table = t, .place = place};
+            store_u32(key, ENGI_TABLE_MARKS);
+            store_u32(key + 4, t->front.id);
+            store_u16(key + 8, place);
+            kv_batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+        }
         assert(mark == ENGI_MARK_FAR || engi_mark_has(t->marks.set, place)); /* invariant 4 */
     }
     return 0;
@@ -243,14 +225,6 @@ static bool replaces(struct batch *b, size_t i) {
     return w->exclusive && decides_row(b, i);
 }
 
-/* Adds the delta to the table's history as well. */
-static int remember(struct batch *b, struct local_table *t, struct slice key, struct slice value) {
-    struct engi_history *h = atomic_load(&t->history);
-    if (!h) return 0;
-    if (!b->now_us) b->now_us = clock_wall_us(b->own->eng->clock);
-    return engi_history_log(b->own, h, b->kv, b->now_us, key, value, &b->base.value);
-}
-
 static int hand_over(struct batch *b, size_t i) {
     struct local *own = b->own;
     struct write *w = &b->writes[i];
@@ -261,11 +235,15 @@ static int hand_over(struct batch *b, size_t i) {
     assert(engi_is_pinned(&t->front)); /* invariant 8 */
     bool alone = w->replaces = replaces(b, i);
     assert(!alone || w->exclusive); /* invariant 3 */
-    raise_columns(t, c->columns);
+    uint32_t columns = atomic_load_explicit(&t->columns, memory_order_relaxed);
+    while (columns < c->columns && !atomic_compare_exchange_weak(&t->columns, &columns, c->columns)) {}
     engi_guard_raise(&own->guards, w->hash, c->newest);
     if (UNLIKELY(w->marks) && note_marks(b, i)) return -1;
-    if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value))
-        return -1;
+    struct engi_history *history = atomic_load_explicit(&t->history, memory_order_acquire);
+    if (UNLIKELY(history != NULL)) {
+        if (!b->now_us) b->now_us = clock_wall_us(own->eng->clock);
+        if (engi_history_log(own, history, b->kv, b->now_us, key, value, &b->base.value)) return -1;
+    }
     if (c->is_range) {
         w->fold = engi_fold_count(&own->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
         kv_batch_put(b->kv, key, value); /* every write of this key has this value */
@@ -282,18 +260,6 @@ static int hand_over(struct batch *b, size_t i) {
 }
 
 struct ceilings { struct engi_horizon_step newest, clock; };
-
-/* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
- * engine/local/marks.h. */
-static void record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
-    struct local *own = b->own;
-    if (newest != ENG_NO_TS) engi_horizon_record(&own->newest, b->kv, newest, &to->newest);
-    engi_horizon_record(&own->assigned, b->kv, engi_write_clock_end(&own->eng->write_clock), &to->clock);
-}
-
-/* Whether a timestamp is so far in the future that its bucket is marked instead of the horizon
- * raised: a horizon that high would end all proofs after a restart. */
-static bool is_far(struct local *own, int64_t ts) { return ts > clock_wall_us(own->eng->clock) + FAR_US; }
 
 /* Evicts the row from the row cache, before the store has the write. */
 static void evict(struct batch *b, size_t i) {
@@ -340,25 +306,16 @@ static int fill(struct batch *b, struct ceilings *ceilings) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
         int64_t ts = b->base.changes[i].newest;
-        if (UNLIKELY(ts >= ceiling) && is_far(b->own, ts)) w->marks |= 1 << ENGI_MARK_FAR;
+        bool is_far = UNLIKELY(ts >= ceiling) && ts > clock_wall_us(b->own->eng->clock) + FAR_US;
+        if (is_far) w->marks |= 1 << ENGI_MARK_FAR;
         else if (ts > newest) newest = ts;
         evict(b, i);
         if (hand_over(b, i)) return -1;
     }
-    record_horizons(b, newest, ceilings);
+    /* Adds the horizons that cover the batch's timestamps: invariant 1 of engine/local/marks.h. */
+    if (newest != ENG_NO_TS) engi_horizon_record(&b->own->newest, b->kv, newest, &ceilings->newest);
+    engi_horizon_record(&b->own->assigned, b->kv, engi_write_clock_end(&b->own->eng->write_clock), &ceilings->clock);
     return 0;
-}
-
-static void recorded(struct batch *b, const struct ceilings *ceilings) {
-    engi_horizon_recorded(&b->own->newest, &ceilings->newest);
-    engi_horizon_recorded(&b->own->assigned, &ceilings->clock);
-    for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
-}
-
-static void note_changed(struct batch *b) {
-    for (size_t i = 0; i < b->base.n; i++) {
-        if (b->writes[i].step == WRITTEN) engi_changed(b->base.changes[i].table, engi_bucket_of_key(key_of(b, i)));
-    }
 }
 
 /* Shares the guards of a group's writes: all, or none if another commit has held exclusively one
@@ -406,11 +363,6 @@ static void leave_guards(struct batch *b, enum step step) {
     engi_guards_wake(guards);
 }
 
-static void count(struct batch *b) {
-    atomic_fetch_add_explicit(&b->own->commit_locks.of[b->commit_lock].puts, b->puts, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->own->commit_locks.of[b->commit_lock].merges, b->merges, memory_order_relaxed);
-}
-
 /* Writes this round. Every row's guard is shared before the first one is held exclusively. */
 static int write_shared(struct batch *b, bool patience, struct err *e) {
     struct local *own = b->own;
@@ -420,9 +372,14 @@ static int write_shared(struct batch *b, bool patience, struct err *e) {
     int rc = fill(b, &ceilings) ? err_nomem(e) : kv_write(own->kv, b->kv, patience, e);
     leave_guards(b, rc ? TO_WRITE : WRITTEN);
     if (!rc) {
-        recorded(b, &ceilings);
-        note_changed(b);
-        count(b);
+        engi_horizon_recorded(&own->newest, &ceilings.newest);
+        engi_horizon_recorded(&own->assigned, &ceilings.clock);
+        for (size_t i = 0; i < b->n_marks; i++)
+            engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
+        for (size_t i = 0; i < b->base.n; i++)
+            if (b->writes[i].step == WRITTEN) engi_changed(b->base.changes[i].table, engi_bucket_of_key(key_of(b, i)));
+        atomic_fetch_add_explicit(&own->commit_locks.of[b->commit_lock].puts, b->puts, memory_order_relaxed);
+        atomic_fetch_add_explicit(&own->commit_locks.of[b->commit_lock].merges, b->merges, memory_order_relaxed);
         put_back(b);
     }
     b->n_taken = 0;
@@ -481,25 +438,19 @@ static void fold(struct batch *b, size_t i) {
     } else if (engi_fragment_step(b->own, ENG_TIER_CACHE, slice_of(key.p, engi_prefix_len(key)), &e) < 0) return;
 }
 
-static int write_patiently(struct batch *b, struct err *e) {
-    struct local *own = b->own;
-    int rc;
-    while ((rc = write_all(b, true, e)) == KV_BUSY) {
-        int64_t none = 0;
-        atomic_compare_exchange_strong(&own->waiting_since_us, &none, clock_machine_us(&clock_real));
-        if (kv_wait_for_room(own->kv, e)) return -1;
-        if ((rc = engi_commit_check(own->eng, e))) return rc;
-    }
-    if (!rc && atomic_load_explicit(&own->waiting_since_us, memory_order_relaxed))
-        atomic_store(&own->waiting_since_us, 0);
-    return rc;
-}
-
 int engi_write_commit(struct eng_batch *batch, bool patience, struct err *e) {
     struct batch *b = batch_of(batch);
     struct local *own = b->own;
     int rc = engi_commit_check(own->eng, e);
-    if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
+    if (!rc) rc = write_all(b, patience, e);
+    while (patience && rc == KV_BUSY) {
+        int64_t none = 0;
+        atomic_compare_exchange_strong(&own->waiting_since_us, &none, clock_machine_us(&clock_real));
+        if (kv_wait_for_room(own->kv, e)) return -1;
+        if (!(rc = engi_commit_check(own->eng, e))) rc = write_all(b, true, e);
+    }
+    if (patience && !rc && atomic_load_explicit(&own->waiting_since_us, memory_order_relaxed))
+        atomic_store(&own->waiting_since_us, 0);
     for (size_t i = 0; !rc && i < batch->n; i++)
         if (b->writes[i].fold) fold(b, i);
     return rc;

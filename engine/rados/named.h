@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/named.h"
 #include "engine/rados/rados.h"
 
 /* As eng_meta_write. */

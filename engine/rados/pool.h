@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/engine.h"
+#include "engine/stats.h"
 #include "engine/rados/librados.h"
 
 struct pool_options {

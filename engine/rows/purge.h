@@ -2,8 +2,8 @@
  * tombstones that are old enough. Private to engine/. */
 #pragma once
 
-#include "engine/engine.h"
 #include "engine/rows/row_codec.h"
+#include "engine/table.h"
 
 struct engi_purge_limits {
     int64_t before_ts, before_seconds; /* data that died before both may be dropped */

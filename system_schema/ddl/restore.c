@@ -2,6 +2,7 @@
  * table had at a moment. The recovery worker adds the rows of that moment.
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/PointInTimeRecovery_HowItWorks.html). */
 #include "base/random.h"
+#include "engine/history.h"
 #include "keyspaces/quota.h"
 #include "system_schema/ddl/apply.h"
 

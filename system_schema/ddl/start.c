@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "engine/named.h"
+#include "engine/table.h"
 #include "system_schema/ddl/ddl.h"
 #include "system_schema/objects/table_event.h"
 

@@ -2,6 +2,7 @@
  * step when administrators set up a cluster. Replication has no effect on one node; it is
  * recorded and shown. */
 #include "base/log.h"
+#include "engine/named.h"
 #include "system_schema/ddl/apply.h"
 
 static const char prefix[] = "system_keyspace/";

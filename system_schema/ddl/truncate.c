@@ -14,6 +14,7 @@
  */
 #include "base/fault.h"
 #include "base/log.h"
+#include "engine/named.h"
 #include "system_schema/ddl/apply.h"
 
 /* How long statements that began before the TRUNCATE may still write to the old storage id,

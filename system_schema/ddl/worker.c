@@ -21,6 +21,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "engine/table.h"
 #include "system_schema/ddl/ddl.h"
 #include "system_schema/objects/table_event.h"
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "engine/named.h"
+
 void meta_batch_init(struct meta_batch *b) {
     *b = (struct meta_batch){0};
     arena_init(&b->arena, 4096, 0);

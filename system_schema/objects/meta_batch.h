@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "engine/engine.h"
+#include "engine/named.h"
 
 struct meta_batch {
     struct arena arena; /* of the bytes */

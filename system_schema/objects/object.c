@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/murmur3.h"
+#include "engine/named.h"
 #include "system_schema/objects/objects.h"
 
 static const char counter_key[] = "catalog/next_id";

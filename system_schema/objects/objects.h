@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 #include "base/ticker.h"
-#include "engine/engine.h"
+#include "engine/named.h"
 #include "system_schema/objects/object_kind.h"
 #include "system_schema/objects/record.h"
 #include "system_schema/objects/snapshot.h"

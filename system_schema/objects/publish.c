@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/murmur3.h"
+#include "engine/named.h"
 #include "system_schema/objects/objects.h"
 
 /* ---- the record ---- */

@@ -24,6 +24,8 @@
  */
 #pragma once
 
+#include "engine/history.h"
+#include "engine/named.h"
 #include "system_schema/objects/objects.h"
 #include "system_schema/recovery/history_report.h"
 

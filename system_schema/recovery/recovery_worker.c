@@ -3,6 +3,7 @@
  * frees histories that can no longer be restored from. It also frees rows that belong to no
  * object (recovery/stray.c). It releases the catalogue's lock while the engine works. */
 #include "base/log.h"
+#include "engine/history.h"
 #include "system_schema/recovery/recovery.h"
 
 enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };

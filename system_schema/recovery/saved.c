@@ -13,6 +13,11 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "engine/copy.h"
+#include "engine/history.h"
+#include "engine/named.h"
+#include "engine/state.h"
+#include "engine/table.h"
 #include "system_schema/objects/table_event.h"
 #include "system_schema/objects/meta_batch.h"
 #include "system_schema/recovery/recovery.h"

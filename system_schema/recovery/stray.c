@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "engine/history.h"
+#include "engine/table.h"
 #include "system_schema/recovery/recovery.h"
 #include "system_schema/recovery/named_ids.h"
 

@@ -1,5 +1,6 @@
 /* system_control.snapshots: states of the server, or of one keyspace, saved under a name and put
  * back. INSERT saves, UPDATE ... SET put_back = true puts back, DELETE removes. */
+#include "engine/state.h"
 #include "system_schema/system_tables/system_table.h"
 
 static int emit(void *arg, const char *name, const char *keyspace, int64_t saved_s) {

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/murmur3.h"
 #include "base/random.h"
+#include "engine/named.h"
 #include "system_schema/system_tables/system_table.h"
 
 static const char host_id_key[] = "catalog/host_id";

@@ -8,12 +8,12 @@
 
 #include "base/log.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/move.h"
 #include "engine/rados/read.h"
 #include "engine/rados/rados.h"
 #include "engine/rows/key.h"
+#include "engine/table.h"
 #include "engine/verify.h"
 #include "pool/server.h"
 #include "pool/twin.h"

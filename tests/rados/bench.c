@@ -25,6 +25,7 @@
 
 #include "engine/rados/iter.h"
 #include "engine/rados/move.h"
+#include "engine/stats.h"
 #include "harness.h"
 
 enum { VALUE = 100, THREADS_MAX = 256, LOADED = 40000 };

@@ -7,6 +7,7 @@
 
 #include "base/murmur3.h"
 #include "engine/rados/fetch.h"
+#include "engine/table.h"
 #include "engine/verify.h"
 #include "harness.h"
 #include "pair.h"

@@ -15,6 +15,7 @@
 #include "engine/rados/omap_key.h"
 #include "engine/rados/pieces.h"
 #include "engine/rados/rados.h"
+#include "engine/table.h"
 #include "harness.h"
 #include "pair.h"
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/named.h"
 #include "engine/rados/named.h"
 #include "world.h"
 

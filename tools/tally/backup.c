@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/backup.h"
 #include "tools/tally/subcommand.h"
 
 struct backup {

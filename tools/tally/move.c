@@ -16,7 +16,9 @@
 
 #include "base/array.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/copy.h"
+#include "engine/named.h"
+#include "engine/table.h"
 #include "membership/membership.h"
 #include "server/data_dir.h"
 #include "system_schema/objects/record.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/backup.h"
 #include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 

@@ -9,6 +9,7 @@
 #include "cql/compat/compat_check.h"
 #include "cql/execute.h"
 #include "cql/request/consistency.h"
+#include "engine/table.h"
 #include "native_protocol/request.h"
 #include "server/admission.h"
 #include "tools/tally/left_out.h"

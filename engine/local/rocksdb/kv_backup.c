@@ -13,7 +13,7 @@
 
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "engine/engine.h"
+#include "engine/backup.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
 

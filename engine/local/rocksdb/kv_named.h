@@ -8,7 +8,8 @@
  */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/named.h"
+#include "engine/table.h"
 #include "engine/local/rocksdb/kv.h"
 
 /* Each is as the function of engine/engine.h or engine/store.h. */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "engine/named.h"
 #include "membership/membership.h"
 #include "server/fleet.h"
 

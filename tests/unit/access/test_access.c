@@ -13,6 +13,7 @@
 
 #include "access/credentials.h"
 #include "access/password.h"
+#include "engine/named.h"
 
 struct world {
     struct eng *eng;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "engine/local/local.h"
+#include "engine/stats.h"
 
 enum { THREADS = 16, ROUNDS = 20, PATIENCE_SECONDS = 60 };
 

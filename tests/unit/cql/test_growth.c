@@ -2,6 +2,7 @@
  * 4n, and the steps of the two are compared (base/steps.h: basic blocks, and bytes copied). Linear
  * is 4, quadratic 16; what sorts lies a little above 4. Statements may succeed or fail. Builds
  * without counters (all presets but asan) do not have these two tests. */
+#include "engine/named.h"
 #include "harness.h"
 
 #include <stdio.h>

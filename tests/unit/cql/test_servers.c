@@ -1,5 +1,6 @@
 /* Two servers on one store. The second one does not hear what the first one changes, like a server that was paused:
  * before it refuses a request it reads what has changed (J1). */
+#include "engine/named.h"
 #include "harness.h"
 
 #include "access/access.h"

@@ -11,7 +11,9 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/named.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, NOW = 1000, OPERANDS = 100 };
 

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, PARTS = 3, KEYS = 24, COLUMNS = 2, EVENTS_MAX = 6000, ROUNDS = 700, GC_GRACE = 50 };
 

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, NOW = 1000, COLUMNS = 3, ROWS = 400, THREADS = 4, WRITES = 1200 };
 

@@ -14,8 +14,10 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
 #include "engine/local/rocksdb/kv.h"
+#include "engine/copy.h"
+#include "engine/named.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, NOW = 1000 };
 

@@ -10,10 +10,11 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/local/local.h"
 #include "engine/local/fragment.h"
+#include "engine/local/local.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, NOW = 1000, FEW = 1500, MANY = 12000 };
 

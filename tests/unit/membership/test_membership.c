@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "engine/named.h"
 #include "membership/membership.h"
 
 enum { SERVERS = 3, TEXT = 256 };

@@ -8,6 +8,7 @@
 
 #include "access/password.h"
 #include "base/fault.h"
+#include "engine/named.h"
 #include "native_protocol/login.h"
 
 struct server {

@@ -5,6 +5,7 @@
 
 #include "engine/front/eng.h"
 #include "engine/local/rocksdb/kv.h"
+#include "engine/stats.h"
 #include "harness.h"
 
 enum { CLIENTS = 4, MB = 1 << 20, SOON_US = 100, LATER_US = 50000, LONG_US = 5000 };

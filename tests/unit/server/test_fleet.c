@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "engine/named.h"
 #include "metering/limits/limiter.h"
 #include "server/fleet.h"
 

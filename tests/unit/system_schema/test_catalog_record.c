@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/named.h"
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
+#include "engine/named.h"
+#include "engine/table.h"
 #include "harness.h"
 
 static void test_restart_resumes_what_was_under_way(void **state) {

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
+#include "engine/named.h"
 #include "harness.h"
 
 static bool has_column(struct world *w, const char *keyspace, const char *table, const char *column) {

@@ -18,6 +18,7 @@
 
 #include "base/murmur3.h"
 #include "engine/local/local.h"
+#include "engine/named.h"
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 

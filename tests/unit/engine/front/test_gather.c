@@ -9,6 +9,7 @@
 
 #include "engine/front/eng.h"
 #include "engine/local/rocksdb/kv.h"
+#include "engine/stats.h"
 
 enum { CLIENTS = 8, SYNC_US = 1000, WRITES = 4000 };
 

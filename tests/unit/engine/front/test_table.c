@@ -11,7 +11,8 @@
 
 #include "base/clock.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 #include "engine/verify.h"
 
 enum { TABLE = 20, OTHER = 21, NOW = 1000 };

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
+#include "engine/table.h"
 
 static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->seconds * 1000000; }
 

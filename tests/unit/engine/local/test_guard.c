@@ -11,6 +11,7 @@
 #include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/rows/key.h"
+#include "engine/stats.h"
 
 static int setup(void **state) {
     struct engi_guards *s = calloc(1, sizeof(*s));

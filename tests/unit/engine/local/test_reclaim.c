@@ -11,7 +11,8 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/engine.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 
 enum { TABLE = 20, GC_GRACE = 100, START = 1000000 };
 

@@ -13,6 +13,9 @@
 #include "engine/local/local.h"
 #include "engine/local/row_cache.h"
 #include "engine/rows/key.h"
+#include "engine/state.h"
+#include "engine/stats.h"
+#include "engine/table.h"
 #include "tests/unit/engine/local/harness.h"
 
 static struct local *own(const struct world *w) { return local_of(&w->eng->store); }

@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
-#include "engine/engine.h"
 #include "engine/front/eng.h"
 #include "engine/rados/jobs.h"
 #include "engine/rados/omap_key.h"
@@ -22,6 +21,7 @@
 #include "engine/rados/shard.h"
 #include "engine/rados/rados.h"
 #include "engine/rados/write.h"
+#include "engine/stats.h"
 #include "twin.h"
 
 enum { TABLE = 16, OTHER = 17, NOW = 1000 };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "engine/rados/pool.h"
+#include "engine/stats.h"
 
 static void test_operations_are_counted_by_use_and_outcome(void **state) {
     struct pool_counts counts = {0};
