@@ -71,7 +71,7 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
         .cost = &call->cost,
         .operation = npi_operation_of(call->r.answer.stmt_kind),
         .outcome = outcome,
-        .stands = call->fault.applied,
+        .applied = call->fault.applied,
         .statements = statements,
         .now_us = call->r.now_us,
         .took_us = took_us,

@@ -1,7 +1,7 @@
 /* Posts a request to the ledger once its outcome is known: connection, work, charge or refusal. */
 #pragma once
 
-#include "metering/ledger/figure.h"
+#include "metering/ledger/stats.h"
 #include "native_protocol/call.h"
 
 struct np_options;

@@ -23,8 +23,8 @@ static struct limit_time limit_time_of(const struct admission *a) {
     return (struct limit_time){.now_us = clock_mono_us(a->clock), .wall_us = clock_wall_us(a->clock)};
 }
 
-/* Locks the limiter and sets its time. The clocks are read before the lock is taken: the limiter ignores a reading that
- * is older than its time (T2). */
+/* Locks the limiter and sets its time. The clocks are read before the lock is taken: the limiter
+ * ignores a reading that is older than its time (T2). */
 static void lock(struct admission *a) {
     const struct limit_time now = limit_time_of(a);
     pthread_mutex_lock(&a->lock);
@@ -267,8 +267,8 @@ void admission_give_back(void *arg, const struct ledger_claim *claim, struct lim
     struct admission *a = arg;
     if (!claim->n) return;
     lock(a);
-    limiter_give_back(a->limiter, &claim->first, took);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) limiter_give_back(a->limiter, &claim->others[i], took);
+    limiter_reverse(a->limiter, &claim->first, took);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) limiter_reverse(a->limiter, &claim->others[i], took);
     pthread_mutex_unlock(&a->lock);
 }
 

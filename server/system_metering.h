@@ -37,8 +37,8 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
  * on each table that is dropped. */
 void system_metering_watch(struct system_metering *m, struct catalog *c);
 void system_metering_unwatch(struct system_metering *m);
-/* The ledger's minutes and the gauges (metering_gauges.h) as metrics of CloudWatch's namespace
- * AWS/Cassandra: the function each of a metric_source. arg: the struct system_metering. */
+/* The ledger's minutes and the gauges as metrics of CloudWatch's namespace
+ * AWS/Cassandra (metering_metrics.c): the function each of a metric_source. arg: the struct system_metering. */
 int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn,
                          void *fn_arg, struct err *e) MUST_CHECK;
 /* The ledger's figures on /metrics: CloudWatch's names as Prometheus writes names

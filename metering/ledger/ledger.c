@@ -50,28 +50,7 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
 
 /* ---- posting ---- */
 
-/* Returns NULL if the table is dropped, or memory is exhausted. A table with queued reads may be
- * missing in the shard; the statistics have its names unless it is dropped. */
-static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
-    struct cell *cell = shard_cell(s, object, NULL, NULL);
-    if (LIKELY(cell)) return cell;
-    pthread_mutex_lock(&l->lock);
-    const struct table_stats *t = stats_find(&l->stats, object);
-    cell = t ? shard_cell(s, object, t->keyspace, t->name) : NULL;
-    pthread_mutex_unlock(&l->lock);
-    return cell;
-}
-
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_batch *batch,
-                            const struct shard_segment *segments, const struct shard_key *keys) {
-    struct cell cell = {0};
-    shard_batch_post(s, second, batch, segments, keys, &cell);
-    pthread_mutex_lock(&l->lock);
-    figures_add(&l->stats.dropped, &cell.f);
-    pthread_mutex_unlock(&l->lock);
-}
-
-/* Under the shard's lock, its owner. */
+/* Posts the queued reads. The owner calls this under the shard's lock. */
 static void settle(struct ledger *l, struct shard *s) {
     const struct shard_segment *segments = s->segments;
     const struct shard_key *keys = s->keys;
@@ -80,9 +59,22 @@ static void settle(struct ledger *l, struct shard *s) {
     for (const struct shard_batch *batch = s->batches; batch < s->batches + s->n_batches; batch++) {
         uint32_t second = second_of(l, s, batch->second_us);
         turn_second(l, s, second);
-        struct cell *cell = cell_of(l, s, batch->object);
-        if (LIKELY(cell)) shard_batch_post(s, second, batch, segments, keys, cell);
-        else post_of_dropped(l, s, second, batch, segments, keys);
+        struct cell *cell = shard_cell(s, batch->object, NULL, NULL);
+        if (UNLIKELY(!cell)) { /* the shard may miss a table with queued reads; a table without statistics is dropped */
+            pthread_mutex_lock(&l->lock);
+            const struct table_stats *t = stats_find(&l->stats, batch->object);
+            cell = t ? shard_cell(s, batch->object, t->keyspace, t->name) : NULL;
+            pthread_mutex_unlock(&l->lock);
+        }
+        if (LIKELY(cell)) {
+            shard_batch_post(s, second, batch, segments, keys, cell);
+        } else {
+            struct cell dropped = {0};
+            shard_batch_post(s, second, batch, segments, keys, &dropped);
+            pthread_mutex_lock(&l->lock);
+            figures_add(&l->stats.dropped, &dropped.f);
+            pthread_mutex_unlock(&l->lock);
+        }
         segments += batch->n_segments;
         keys += batch->n_keys;
     }
@@ -172,8 +164,9 @@ void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connectio
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- together ---- */
+/* ---- merged ---- */
 
+/* Adds the counts of all shards to the statistics. */
 static void collect(struct ledger *l) {
     settle_own(l);
     for (unsigned i = 0; i < l->n_shards; i++) {
@@ -316,8 +309,8 @@ struct subject {
     void (*join)(void *to, const void *from, uint32_t second);
 };
 
-/* Items of all shards, found by an index with open addressing, so that merging costs the same for
- * each item beside few loops or many. */
+/* Items of all shards, found by an index with open addressing, so that merging an item costs the same
+ * with few loops and with many. */
 struct merged {
     const struct subject *of;
     char *all;
@@ -330,7 +323,7 @@ static struct heavy_item *item_at(const struct merged *m, size_t i) {
     return (struct heavy_item *)(m->all + i * m->of->size);
 }
 
-/* Merges a shard's items, m->n to n - 1, into those of the shards before. */
+/* Merges a shard's items, m->n to n - 1, into those of the preceding shards. */
 static void merge_shard(struct merged *m, size_t n, uint32_t second) {
     for (size_t i = m->n; i < n; i++) {
         const struct heavy_item *item = item_at(m, i);
@@ -636,7 +629,7 @@ void ledger_hide_dropped(struct ledger *l, bool (*exists)(void *arg, uint32_t ob
     pthread_mutex_unlock(&l->lock);
 }
 
-/* ---- what the limiter knows ---- */
+/* ---- the limiter's state ---- */
 
 void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
     pthread_mutex_lock(&l->hook_lock);
@@ -646,13 +639,13 @@ void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
 }
 
 /* The earlier blob stays. */
-static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
+static void warn_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
 
 void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table,
                         struct slice state) {
     pthread_mutex_lock(&l->lock);
     struct table_stats *t = stats_open(&l->stats, object, keyspace, table);
-    if (!t || stats_blob_set(&t->limits, state)) say_no_memory();
+    if (!t || stats_blob_set(&t->limits, state)) warn_no_memory();
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -706,14 +699,14 @@ static void write_changes(struct ledger *l) {
 
 /* Puts the state without minutes into the statistics' blobs: roles always, partitions and
  * statements when heavy. */
-static void remember(struct ledger *l, bool heavy) {
+static void store_blobs(struct ledger *l, bool heavy) {
     struct buf bytes;
     struct roles *roles = l->has_file ? ledger_roles(l) : NULL;
     if (!l->has_file) return;
     buf_init(&bytes, 0);
     if (roles) roles_put(roles, &bytes);
     pthread_mutex_lock(&l->lock);
-    if (!roles || buf_failed(&bytes) || stats_blob_set(&l->stats.roles, buf_slice(&bytes))) say_no_memory();
+    if (!roles || buf_failed(&bytes) || stats_blob_set(&l->stats.roles, buf_slice(&bytes))) warn_no_memory();
     pthread_mutex_unlock(&l->lock);
     for (unsigned i = 0; heavy && i < l->n_shards && i < STATS_SHARDS; i++) {
         bytes.n = 0;
@@ -721,7 +714,7 @@ static void remember(struct ledger *l, bool heavy) {
         shard_put(&l->shards[i], &bytes);
         pthread_mutex_unlock(&l->shards[i].lock);
         pthread_mutex_lock(&l->lock);
-        if (buf_failed(&bytes) || stats_blob_set(&l->stats.shards[i], buf_slice(&bytes))) say_no_memory();
+        if (buf_failed(&bytes) || stats_blob_set(&l->stats.shards[i], buf_slice(&bytes))) warn_no_memory();
         pthread_mutex_unlock(&l->lock);
     }
     buf_fini(&bytes);
@@ -731,7 +724,7 @@ static void remember(struct ledger *l, bool heavy) {
 /* Restores roles and shards from the blobs. When the last run had more threads, its further shards
  * are added to those of this one, and the file is rewritten at once with the merged blobs, so that
  * the next start does not add them again. */
-static int recall(struct ledger *l) {
+static int restore_blobs(struct ledger *l) {
     bool joined = false;
     roles_take(&l->roles, stats_blob_bytes(&l->stats.roles));
     for (unsigned i = 0; i < STATS_SHARDS; i++) {
@@ -743,28 +736,24 @@ static int recall(struct ledger *l) {
         if (stats_blob_set(m, slice_of(NULL, 0))) return -1;
     }
     if (!joined) return 0;
-    remember(l, true);
+    store_blobs(l, true);
     write_whole(l);
     return 0;
 }
 
-/* Sleeps for a second of the machine's time, or until the ledger is closed. Returns false when it is
- * closed. */
-static bool sleep_a_second(struct ledger *l) {
-    int64_t until_us = clock_machine_us(&clock_real) + 1000000;
-    pthread_mutex_lock(&l->lock);
-    while (!l->stop && clock_cond_wait_until(&l->wake, &l->lock, until_us)) continue;
-    bool goes_on = !l->stop;
-    pthread_mutex_unlock(&l->lock);
-    return goes_on;
-}
-
+/* Runs once a second of the machine's time, until the ledger is closed. */
 static void *keep(void *arg) {
     enum { SYNC_EVERY = 60 };
     struct ledger *l = arg;
-    for (unsigned turns = 1; sleep_a_second(l); turns++) {
+    for (unsigned turns = 1;; turns++) {
+        int64_t until_us = clock_machine_us(&clock_real) + 1000000;
+        pthread_mutex_lock(&l->lock);
+        while (!l->stop && clock_cond_wait_until(&l->wake, &l->lock, until_us)) continue;
+        bool stopped = l->stop;
+        pthread_mutex_unlock(&l->lock);
+        if (stopped) return NULL;
         collect(l);
-        remember(l, turns % SYNC_EVERY == 0);
+        store_blobs(l, turns % SYNC_EVERY == 0);
         pthread_mutex_lock(&l->hook_lock);
         if (l->hook) l->hook(l->hook_arg);
         pthread_mutex_unlock(&l->hook_lock);
@@ -775,7 +764,6 @@ static void *keep(void *arg) {
             pthread_mutex_unlock(&l->file_lock);
         }
     }
-    return NULL;
 }
 
 static int start(struct ledger *l, const char *path, struct err *e) {
@@ -784,7 +772,7 @@ static int start(struct ledger *l, const char *path, struct err *e) {
     if (journal_open(&l->journal, path, &l->stats, &latest, e)) return -1;
     l->floor = latest * 60;
     l->has_file = true;
-    if (recall(l)) return err_nomem(e);
+    if (restore_blobs(l)) return err_nomem(e);
     l->has_thread = !pthread_create(&l->thread, NULL, keep, l);
     return l->has_thread ? 0 : err_set(e, ERR_SERVER, "cannot start the ledger's thread");
 }
@@ -814,7 +802,7 @@ void ledger_close(struct ledger *l) {
     if (l->has_thread) pthread_join(l->thread, NULL);
     for (unsigned i = 0; i < l->n_shards; i++) ledger_settle(l, i);
     collect(l);
-    remember(l, true);
+    store_blobs(l, true);
     write_changes(l);
     journal_close(&l->journal);
     stats_fini(&l->stats);

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "metering/ledger/roles.h"
+#include "metering/ledger/usage.h"
 #include "metering/ledger/shard.h"
 #include "metering/ledger/totals.h"
 
@@ -92,8 +92,8 @@ bool ledger_has(struct ledger *l, uint32_t object);
 /* Stores the records of an object of another server; records.p is NULL if that server has dropped it.
  * Returns as ledger_recover. */
 int ledger_put_totals(struct ledger *l, uint64_t id, uint32_t object, struct slice records) MUST_CHECK;
-/* Calls exists, without a lock, for every object of the other servers. Those that do not exist count as
- * dropped until the next call. */
+/* Calls exists, without a lock, for every object of the other servers. Objects that do not exist count
+ * as dropped until the next call. */
 void ledger_hide_dropped(struct ledger *l, bool (*exists)(void *arg, uint32_t object), void *arg);
 
 /* ---- reading; any thread ---- */
@@ -104,9 +104,9 @@ void ledger_hide_dropped(struct ledger *l, bool (*exists)(void *arg, uint32_t ob
  * returned. */
 typedef int (*ledger_table_fn)(void *arg, const struct table_stats *t, uint32_t second);
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
-/* The same of this server alone. */
+/* Likewise, with the counts of this server alone. */
 int ledger_own_tables(struct ledger *l, ledger_table_fn fn, void *arg);
-/* ledger_own_tables for dropped tables, of which only the minutes are kept. */
+/* Likewise for dropped tables, of which only the minutes are kept. */
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
 /* Calls fn, as ledger_tables does, for the tables that were posted to since the last call, at most
  * STATS_TOUCHED of them. One caller at a time. */
@@ -115,10 +115,10 @@ struct figures ledger_dropped(struct ledger *l);
 /* Whether a request to the table was counted, by any server on the store. */
 bool ledger_counted(struct ledger *l, uint32_t object);
 
-/* Counts the requests to a table by range of tokens, in the place i (below SHARD_WATCHED), from now
- * on. object 0: the place is given back. */
+/* Counts the requests to a table by range of tokens, in slot i (below SHARD_WATCHED), from now
+ * on. object 0 frees the slot. */
 void ledger_watch(struct ledger *l, uint32_t i, uint32_t object);
-/* Adds the counts of a place over all shards; they wrap, and continue those of the table before. */
+/* Adds the counts of a slot over all shards; they wrap, and continue those of the previous table. */
 void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANGE_FIGURES]);
 
 /* The kept partitions of all shards, merged, heaviest first. Free with free(). NULL and *n 0: there
@@ -129,12 +129,12 @@ struct ledger_partition {
     struct shard_partition p;
     struct shard_origins origins;
     char keyspace[STATS_NAME], table[STATS_NAME];
-    double share;         /* of the load of all partitions, kept or not */
+    double share;         /* the fraction of the load of all partitions, kept or not */
     enum order_pattern pattern; /* of the keys that its table's writes go to */
 };
 struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n);
-/* The same without names and patterns: those take locks for each partition, which is too much for a
- * caller that asks every second. */
+/* Likewise, without names and patterns: those take locks for each partition, which costs too much for a
+ * caller that reads every second. */
 struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n);
 
 struct ledger_statement {

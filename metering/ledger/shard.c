@@ -35,7 +35,7 @@ void shard_fini(struct shard *s) {
 
 /* ---- tables ---- */
 
-static uint32_t place_of(const struct shard *s, uint32_t object) {
+static uint32_t slot_of(const struct shard *s, uint32_t object) {
     uint32_t at = object * UINT32_C(0x9E3779B1) & (s->cap_tables - 1);
     while (s->tables[at] && s->tables[at]->object != object) at = (at + 1) & (s->cap_tables - 1);
     return at;
@@ -45,7 +45,7 @@ static int rehash(struct shard *s, uint32_t cap) {
     struct shard grown = {.cap_tables = cap, .tables = calloc(cap, sizeof(struct shard_table *))};
     if (!grown.tables) return -1;
     for (uint32_t i = 0; i < s->cap_tables; i++)
-        if (s->tables[i]) grown.tables[place_of(&grown, s->tables[i]->object)] = s->tables[i];
+        if (s->tables[i]) grown.tables[slot_of(&grown, s->tables[i]->object)] = s->tables[i];
     free(s->tables);
     s->tables = grown.tables;
     s->cap_tables = cap;
@@ -59,13 +59,13 @@ static struct shard_table *table_add(struct shard *s, uint32_t object, const cha
     t->object = object;
     snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
     snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
-    s->tables[place_of(s, object)] = t;
+    s->tables[slot_of(s, object)] = t;
     s->n_tables++;
     return t;
 }
 
 static struct shard_table *table_find(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
-    struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    struct shard_table *t = s->cap_tables ? s->tables[slot_of(s, object)] : NULL;
     if (!t) t = table_add(s, object, keyspace, name);
     if (!t) return NULL;
     s->last = t;
@@ -84,7 +84,7 @@ static inline struct shard_table *table_open(struct shard *s, uint32_t object, c
 }
 
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table) {
-    bool there = s->cap_tables && s->tables[place_of(s, object)];
+    bool there = s->cap_tables && s->tables[slot_of(s, object)];
     struct shard_table *t = there || keyspace ? table_open(s, object, keyspace, table) : NULL;
     return t ? &t->cell : NULL;
 }
@@ -107,7 +107,7 @@ void shard_drain(struct shard *s, struct stats *b) {
 
 void shard_drop(struct shard *s, uint32_t object) {
     if (!s->cap_tables) return;
-    uint32_t at = place_of(s, object);
+    uint32_t at = slot_of(s, object);
     if (!s->tables[at]) return;
     if (s->last == s->tables[at]) s->last = NULL;
     table_free(s->tables[at]);
@@ -117,18 +117,18 @@ void shard_drop(struct shard *s, uint32_t object) {
     for (at = (at + 1) & (s->cap_tables - 1); s->tables[at]; at = (at + 1) & (s->cap_tables - 1)) {
         struct shard_table *t = s->tables[at];
         s->tables[at] = NULL;
-        s->tables[place_of(s, t->object)] = t;
+        s->tables[slot_of(s, t->object)] = t;
     }
 }
 
 enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
-    const struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    const struct shard_table *t = s->cap_tables ? s->tables[slot_of(s, object)] : NULL;
     return t ? order_pattern(&t->order) : ORDER_NONE;
 }
 
 /* ---- posting ---- */
 
-static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
+static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->applied; }
 
 /* The usage of one item of the request, counted as a request of its own. A request that is not charged
  * counts only as a request, and as a throttle. */
@@ -226,8 +226,8 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
     if (!fresh || origin->reasons) note_origin(&s->partition_origins[at], object, token, origin);
 }
 
-/* Posts one read or write to its table, its range and its partition, and adds it to the sums of the request. write NULL:
- * a read. */
+/* Posts one read or write to its table, its range and its partition, and adds it to the sums of the
+ * request. write is NULL for a read. */
 static void add_item(struct shard *s, uint32_t second, const struct ledger_request *q, const struct charge_item *item,
                      struct slice key, const struct op_write *write, struct usage_window *all) {
     const struct usage_window u = usage_of(q, item);
@@ -293,7 +293,7 @@ static void add_outcome(struct cell *c, const struct ledger_request *q, const st
     of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
 }
 
-/* The same statement often comes several times in a row, so heavy_again is tried first. */
+/* The same statement is often posted several times in a row, so heavy_again is tried first. */
 static uint32_t add_load(struct heavy *statements, uint64_t id, uint64_t load, bool *fresh) {
     uint32_t at = heavy_again(statements, id, load);
     *fresh = false;

@@ -62,10 +62,10 @@ struct ledger_request {
     const struct op_cost *cost;  /* with the charges that charge_compute has set in its parts */
     enum operation operation;    /* OTHER: counted only when it failed */
     enum ledger_outcome outcome;
-    bool stands;                 /* its writes took effect and are charged, although it failed afterwards */
+    bool applied;                /* its writes took effect and are charged, although it failed afterwards */
     /* The limits that throttled the request, or that would throttle it in enforce mode. */
     bool throttled, read_throttled, by_connection, by_partition;
-    bool guidance;               /* the partition guidance finds fault with it */
+    bool guidance;               /* it violates the partition guidance */
     uint32_t statements;         /* number of requests it counts as on its connection: subqueries of an IN, else 1 */
     int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
     struct ledger_connection *connection;
@@ -117,7 +117,7 @@ static inline void shard_range_read(struct shard_ranges *r, const struct charge_
     shard_range_add(r, of->token, RANGE_ENTITIES, (uint32_t)of->entities);
 }
 
-/* A request as its partitions note it: its statement, the role of its connection, and why it was
+/* What partitions record of a request: its statement, the role of its connection, and why it was
  * throttled. */
 enum throttle_reason {
     THROTTLE_PARTITION,
@@ -146,7 +146,7 @@ struct shard_partition {
  * most are counted as heavy.h counts keys, in one set: a new one replaces the lightest and inherits
  * its count. */
 struct shard_origins {
-    uint32_t object; /* object and token: the partition that these are of */
+    uint32_t object; /* object and token: the partition */
     int64_t token;
     uint64_t throttles[THROTTLE_REASONS];
     struct {
@@ -160,14 +160,14 @@ struct shard_origins {
 struct shard_statement {
     struct usage usage;
     uint64_t rows_read, rows_returned;
-    uint64_t rules; /* that its charges have named since the start, but those of queued reads */
+    uint64_t rules; /* named by its charges since the start, without those of queued reads */
     uint32_t object;
     enum query_class class;
     enum guidance_class guidance;
     char *text;
 };
 
-/* A batch: queued reads, one behind the other, that differ only in connection, duration, bytes read
+/* A batch: consecutive queued reads that differ only in connection, duration, bytes read
  * and partition. */
 struct shard_batch {
     uint64_t statement_id; /* a statement that the shard keeps */
@@ -204,10 +204,10 @@ struct shard {
     struct shard_table *last;      /* found last; NULL if none */
     struct shard_table *actives[64]; /* tables whose cells are not empty; if there are more, all tables are checked */
     uint32_t n_actives;
-    /* The watched tables; object 0: the place is free. Any thread sets an object, under the lock. A
-     * batch that is open meanwhile counts in the ranges of the table before. */
+    /* The watched tables; object 0: the slot is free. Any thread sets an object, under the lock. A
+     * batch that is open meanwhile counts in the ranges of the previous table. */
     _Atomic uint32_t watched[SHARD_WATCHED];
-    _Atomic uint32_t watched_end;  /* all places from here on are free */
+    _Atomic uint32_t watched_end;  /* all slots from here on are free */
     struct shard_ranges *ranges; /* SHARD_WATCHED */
     struct heavy partitions, statements;
     struct shard_partition *partition_infos;
@@ -257,7 +257,7 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
                          const struct usage_window *u, const struct shard_origin *origin);
 /* Adds the counts of the same partition in another shard. */
 void shard_origins_add(struct shard_origins *to, const struct shard_origins *from);
-/* The origins of the i-th kept partition; all zero: none are known. */
+/* The origins of the i-th kept partition; all zero if none are recorded. */
 struct shard_origins shard_origins_of(const struct shard *s, uint32_t i);
 /* The ranges of a watched table; NULL if the table is not watched. Called by the owner. */
 struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object);

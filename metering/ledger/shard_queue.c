@@ -11,7 +11,8 @@ enum { SECOND_US = 1000000 };
 /* Nearly always true, so the fields are compared without branches. */
 static inline bool is_alike(const struct shard_batch *r, const struct op_cost *cost) {
     const struct charge_item *of = &cost->reads->item;
-    return !((r->object ^ of->object) | (r->halves ^ (uint64_t)of->read_halves) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
+    return !((r->object ^ of->object) | (r->halves ^ (uint64_t)of->read_halves) |
+             (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
              (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned) |
              (r->entities ^ (uint64_t)of->entities));
 }
@@ -28,7 +29,8 @@ SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
     const struct slice key = cost->reads->key;
     uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY;
     if (s->n_keys == SHARD_KEYS) return false;
-    s->keys[s->n_keys++] = (struct shard_key){.token = cost->reads->item.token, .n = (uint32_t)key.n, .at = s->n_key_bytes};
+    s->keys[s->n_keys++] =
+        (struct shard_key){.token = cost->reads->item.token, .n = (uint32_t)key.n, .at = s->n_key_bytes};
     if (n) memcpy(s->key_bytes + s->n_key_bytes, key.p, n);
     s->n_key_bytes += n;
     s->batch->n_keys++;
@@ -71,9 +73,9 @@ bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t state
     const struct charge_item *of = &cost->reads->item;
     assert(began_us == s->began_us || shard_reads_are_timed(s)); /* Q1 */
     s->began_us = began_us;
-    bool goes_on =
+    bool alike =
         r && r->statement_id == statement_id && (uint64_t)(began_us - r->second_us) < SECOND_US && is_alike(r, cost);
-    if (UNLIKELY(!goes_on) && !open_batch(s, statement_id, cost, began_us)) return false;
+    if (UNLIKELY(!alike) && !open_batch(s, statement_id, cost, began_us)) return false;
     bool same = s->batch->n_segments && s->segments[s->n_segments - 1].connection == c;
     if (UNLIKELY(!same) && !open_segment(s, c)) return false;
     if (UNLIKELY(!of->one_partition)) return count(s->batch, cost);
@@ -103,18 +105,10 @@ static struct usage_window used(const struct shard_batch *r, uint32_t n) {
             [USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->entities}};
 }
 
-/* The reads of a batch settle together. Their latencies are counted as the least, the greatest, and
- * the mean of the others. */
-static void post_latencies(const struct shard_batch *r, struct latencies *l) {
-    uint64_t least = r->latency.min, most = r->latency.max;
-    if (!r->n) return;
-    l->n[latency_slot(most)]++;
-    if (r->n > 1) l->n[latency_slot(least)]++;
-    if (r->n > 2) l->n[latency_slot((r->took_us - least - most) / (r->n - 2))] += r->n - 2;
-}
-
+/* All reads of a batch get their end at once. Their latencies are counted as the least, the greatest,
+ * and the mean of the others. */
 static void post_figures(const struct shard_batch *r, struct cell *c) {
-    uint64_t *of = c->f.of[OPERATION_SELECT], n = r->n;
+    uint64_t *of = c->f.of[OPERATION_SELECT], n = r->n, least = r->latency.min, most = r->latency.max;
     c->f.n[FIGURE_READ_UNITS] += n * r->halves;
     c->f.n[FIGURE_ENTITIES] += n * r->entities;
     c->f.n[FIGURE_BYTES_READ] += r->bytes_read;
@@ -127,9 +121,10 @@ static void post_figures(const struct shard_batch *r, struct cell *c) {
     span_merge(&c->spans[SPAN_READ_UNITS], &(struct span){.min = r->halves, .max = r->halves, .n = n});
     span_merge(&c->spans[SPAN_RETURNED + OPERATION_SELECT],
                &(struct span){.min = r->rows_returned, .max = r->rows_returned, .n = n});
-    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT],
-               &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
-    post_latencies(r, &c->latencies);
+    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT], &(struct span){.min = least, .max = most, .n = n});
+    if (n) c->latencies.n[latency_slot(most)]++;
+    if (n > 1) c->latencies.n[latency_slot(least)]++;
+    if (n > 2) c->latencies.n[latency_slot((r->took_us - least - most) / (n - 2))] += r->n - 2;
 }
 
 void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch *batch,

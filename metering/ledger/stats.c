@@ -1,7 +1,47 @@
 #include "metering/ledger/stats.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+static const struct figure_info infos[] = {
+#define FIGURE(id_, scale_, cloudwatch_, unit_, what_) \
+    {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
+#include "metering/ledger/figure.def"
+#undef FIGURE
+};
+
+static const struct figure_info operation_infos[] = {
+#define OPERATION_FIGURE(id_, scale_, cloudwatch_, unit_, what_) \
+    {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
+#include "metering/ledger/operation_figure.def"
+#undef OPERATION_FIGURE
+};
+
+const struct figure_info *figure_info(enum figure f) { return &infos[f]; }
+const struct figure_info *operation_figure_info(enum operation_figure f) { return &operation_infos[f]; }
+
+const char *operation_name(enum operation o) {
+    static const char *const names[] = {
+#define OPERATION(id) #id,
+#include "metering/ledger/operation.def"
+#undef OPERATION
+    };
+    return names[o];
+}
+
+/* The least latency of a slot. */
+static double floor_of(uint32_t slot) { return slot < 4 ? slot : (4 + slot % 4) * ldexp(1, (int)(slot / 4) - 1); }
+
+double latencies_quantile(const struct latencies *l, double q) {
+    uint64_t all = 0, below = 0;
+    for (uint32_t i = 0; i < LATENCY_SLOTS; i++) all += l->n[i];
+    for (uint32_t i = 0; all && i < LATENCY_SLOTS; i++) {
+        below += l->n[i];
+        if ((double)below >= q * (double)all) return (floor_of(i) + floor_of(i + 1)) / 2;
+    }
+    return 0;
+}
 
 void span_merge(struct span *to, const struct span *from) {
     if (!from->n) return;

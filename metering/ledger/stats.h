@@ -16,8 +16,84 @@
 #include "base/compiler.h"
 #include "base/object_list.h"
 #include "base/slice.h"
-#include "metering/ledger/figure.h"
-#include "metering/ledger/latency.h"
+
+/* ---- counters of a table, and of each operation on it (figure.def, operation_figure.def) ---- */
+
+enum figure {
+#define FIGURE(id, scale, cloudwatch, unit, what) FIGURE_##id,
+#include "metering/ledger/figure.def"
+#undef FIGURE
+    FIGURES
+};
+
+enum operation {
+#define OPERATION(id) OPERATION_##id,
+#include "metering/ledger/operation.def"
+#undef OPERATION
+    OPERATIONS
+};
+
+enum operation_figure {
+#define OPERATION_FIGURE(id, scale, cloudwatch, unit, what) OF_##id,
+#include "metering/ledger/operation_figure.def"
+#undef OPERATION_FIGURE
+    OPERATION_FIGURES
+};
+
+/* Sums over any span of time. */
+struct figures {
+    uint64_t n[FIGURES];
+    uint64_t of[OPERATIONS][OPERATION_FIGURES];
+};
+
+static inline void figures_add(struct figures *to, const struct figures *from) {
+    for (int i = 0; i < FIGURES; i++) to->n[i] += from->n[i];
+    for (int o = 0; o < OPERATIONS; o++)
+        for (int i = 0; i < OPERATION_FIGURES; i++) to->of[o][i] += from->of[o][i];
+}
+
+static inline void figures_sub(struct figures *from, const struct figures *what) {
+    for (int i = 0; i < FIGURES; i++) from->n[i] -= what->n[i];
+    for (int o = 0; o < OPERATIONS; o++)
+        for (int i = 0; i < OPERATION_FIGURES; i++) from->of[o][i] -= what->of[o][i];
+}
+
+/* A row of figure.def or operation_figure.def. */
+struct figure_info {
+    const char *id, *cloudwatch, *unit, *what;
+    double scale;
+};
+const struct figure_info *figure_info(enum figure f);
+const struct figure_info *operation_figure_info(enum operation_figure f);
+const char *operation_name(enum operation o);
+
+/* ---- latencies, counted by size ---- */
+
+/* Quantiles are read from the counts. There are four slots an octave, so a quantile is wrong by an
+ * eighth at most. */
+enum { LATENCY_SLOTS = 96 /* the last one: 28 seconds and more */ };
+
+struct latencies {
+    uint32_t n[LATENCY_SLOTS];
+};
+
+/* Below 4 a slot is one microsecond wide, then a quarter of an octave. */
+static inline uint32_t latency_slot(uint64_t us) {
+    if (us < 4) return (uint32_t)us;
+    uint32_t octave = 63 - (uint32_t)__builtin_clzll(us);
+    uint32_t slot = (octave - 1) * 4 + ((us >> (octave - 2)) & 3);
+    return slot < LATENCY_SLOTS ? slot : LATENCY_SLOTS - 1;
+}
+
+static inline void latencies_add(struct latencies *to, const struct latencies *from) {
+    for (int i = 0; i < LATENCY_SLOTS; i++) to->n[i] += from->n[i];
+}
+
+/* The middle of the slot that holds the quantile q, 0 to 1, in microseconds; 0 if there are no
+ * counts. */
+double latencies_quantile(const struct latencies *l, double q);
+
+/* ---- statistics ---- */
 
 /* Least, most and number of a figure's samples, one a request. */
 struct span {
@@ -87,9 +163,9 @@ struct stats {
     struct table_stats *touched[STATS_TOUCHED];
     struct figures dropped;    /* sums of all dropped tables */
     struct object_list gone;   /* struct table_stats, for their minutes: the STATS_GONE dropped last */
-    struct stats_blob roles;    /* roles.h */
+    struct stats_blob roles;    /* usage.h */
     struct stats_blob id;       /* of the ledger's records in the store; empty if none */
-    struct stats_blob shards[STATS_SHARDS]; /* shard_state.c */
+    struct stats_blob shards[STATS_SHARDS]; /* shard_put */
 };
 static inline struct table_stats *stats_at(const struct stats *b, uint32_t i) { return b->tables.items[i]; }
 

@@ -35,7 +35,7 @@ static inline int64_t bucket_times(int64_t a, int64_t b) {
     return __builtin_mul_overflow(a, b, &product) || product > BUCKET_MOST ? BUCKET_MOST : product;
 }
 
-/* Takes n units, down to the deepest debt; a negative n gives them back. */
+/* Takes n units, down to the deepest debt; a negative n returns them. */
 static inline void bucket_take(struct bucket *b, int64_t n) {
     int64_t micro = n < 0 ? -bucket_times(-n, BUCKET_UNIT) : bucket_times(n, BUCKET_UNIT);
     int64_t level = b->level - micro; /* both are within BUCKET_MOST */
@@ -61,10 +61,10 @@ static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, i
 }
 
 /* The level that a bucket must have before n units may be taken. Prepaid: all n units, or a full
- * bucket when n is larger than the bucket. Postpaid (behind; the work is done already): any
+ * bucket when n is larger than the bucket. Postpaid (the work is already done): any
  * positive level. */
-static inline int64_t bucket_needs(int64_t n, int64_t cap, bool behind) {
-    if (behind) return 1;
+static inline int64_t bucket_needs(int64_t n, int64_t cap, bool postpaid) {
+    if (postpaid) return 1;
     return bucket_times(n < cap ? n : cap, BUCKET_UNIT);
 }
 
@@ -74,3 +74,34 @@ static inline bool bucket_has(const struct bucket *b, int64_t needs) { return b-
 static inline int64_t bucket_wait_us(const struct bucket *b, int64_t needs, int64_t rate) {
     return b->level >= needs ? 0 : (needs - b->level + rate - 1) / rate;
 }
+
+/* Buckets of the most recently used partitions, in bounded memory. A bucket of a partition holds a
+ * second's worth, so a bucket that was not used for a second is full, and may be evicted. When more
+ * than PARTITION_BUCKETS partitions are used within a second, the least recently used buckets are
+ * evicted, and their partitions are not limited. The bucket of a hot partition is never evicted.
+ *
+ * Not thread-safe.
+ */
+enum { PARTITION_SETS = 4096, PARTITION_WAYS = 8, PARTITION_BUCKETS = PARTITION_SETS * PARTITION_WAYS };
+
+struct partition_bucket {
+    int64_t token;
+    uint32_t object;
+    /* number of the ask that used it last, from 1; 0 if the slot is free. An ask does not evict its own buckets */
+    uint64_t ask;
+    struct bucket read, write, entities;
+    uint64_t round; /* the round that the demand belongs to; several servers only */
+    uint64_t read_demand, write_demand;
+};
+
+struct partition_buckets {
+    struct partition_bucket *slots;
+};
+
+int partition_buckets_init(struct partition_buckets *p) MUST_CHECK;
+void partition_buckets_fini(struct partition_buckets *p);
+/* Returns NULL if the bucket was evicted, which is equivalent to a full one. */
+struct partition_bucket *partition_bucket_find(const struct partition_buckets *p, uint32_t object, int64_t token);
+/* Returns NULL if this ask has used up all slots of the set. */
+struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token,
+                                               uint64_t ask);

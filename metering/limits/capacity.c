@@ -50,7 +50,7 @@ static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
     if (c->minutes_above >= ABOVE_MINUTES || c->minutes_below >= BELOW_MINUTES) scale_to(c, now_s, wanted);
 }
 
-void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n) {
+void capacity_reverse(struct capacity *c, int64_t at_us, int64_t n) {
     if (at_us / US / MINUTE_S != c->minute) return;
     c->in_minute -= n < c->in_minute ? n : c->in_minute;
 }

@@ -44,8 +44,8 @@ void capacity_define(struct capacity *c, const struct capacity *definition, int6
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
 /* When the present minute ends, the next moment at which the rate may change. */
 static inline int64_t capacity_changes_us(const struct capacity *c) { return (c->minute + 1) * 60 * INT64_C(1000000); }
-/* Takes back n counts that were added at at_us. Counts of a minute that is over stay, because peaks
+/* Subtracts n counts that were added at at_us. Counts of a minute that is over stay, because peaks
  * and auto scaling have used them already. */
-void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n);
+void capacity_reverse(struct capacity *c, int64_t at_us, int64_t n);
 /* Units a second now; at least 1, at most the table's maximum. */
 int64_t capacity_rate(const struct capacity *c, int64_t maximum);

@@ -3,7 +3,7 @@
  *
  * Life of a request: its cost is computed; limiter_ask checks every bucket that the request draws
  * from (connection, account, table, partitions) and takes from all of them. When one is short, it
- * takes only from the connection's bucket, because a refused statement was sent all the same. The
+ * takes only from the connection's bucket, because a refused statement was sent nonetheless. The
  * verdict names the limit, its rate, and when there will be enough. A batch is one request: it is
  * refused as a whole.
  *
@@ -29,7 +29,7 @@
 #include "metering/limits/division.h"
 #include "metering/limits/limit.h"
 #include "metering/limits/limit_table.h"
-#include "metering/limits/partition_buckets.h"
+#include "metering/limits/bucket.h"
 #include "metering/size/op_cost.h"
 
 /* The limiter's state of a connection, initially all zeros. */
@@ -115,11 +115,11 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
                                .of_guidance = !v || v->guidance.limit == LIMITS,
                                .at_us = asked_us};
 }
-/* Gives back the units of a part of an admitted request that has failed and is free. Peaks and auto
+/* Returns the units of an item of an admitted request that has failed and is free. Peaks and auto
  * scaling forget its counts, unless the minute of the request is over. The statement still counts
  * for its connection. A bucket then holds as much as without the request, or more: units that would
- * have overflowed meanwhile may remain, up to the amount given back. */
-void limiter_give_back(struct limiter *l, const struct charge_item *p, struct limit_took took);
+ * have overflowed meanwhile may remain, up to the amount returned. */
+void limiter_reverse(struct limiter *l, const struct charge_item *p, struct limit_took took);
 
 /* Checks a read of the table before it runs. Returns false if the account or the table is in debt,
  * so limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is
@@ -134,7 +134,7 @@ const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
-/* The state that is kept across restarts (limit_state.h). limiter_save calls fn for each table that
+/* The state that is kept across restarts (limit_table.h). limiter_save calls fn for each table that
  * has changed since the last call; limiter_restore takes those bytes before the table is defined.
  * Returns -1 if memory is exhausted. */
 typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
@@ -143,14 +143,14 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST
 
 /* ---- several servers on one store (division.h) ---- */
 
-/* Ends a round: appends this server's demand of each limited table, of the account, and of the
- * partitions of which an eighth of their limit or more was asked, at most LIMIT_HOT_MAX. From the first
- * call on demand is counted. -1 if memory is exhausted. */
+/* Ends a round: appends this server's demand on each limited table, on the account, and on the
+ * partitions whose demand is an eighth of their limit or more, at most LIMIT_HOT_MAX. Demand is counted
+ * from the first call on. Returns -1 if memory is exhausted. */
 enum { LIMIT_HOT_MAX = 64 };
 int limiter_demands(struct limiter *l, struct limit_demands *out) MUST_CHECK;
-/* Takes this server's fraction of each limit, beside the demand that the other servers have, each of
- * them; sorts their items. A limit that no other server has a demand of is whole. The use of
- * the others counts for peaks and auto scaling, too. Without memory the partitions' limits are whole. */
+/* Sets this server's fraction of each limit from its own demand and that of the other servers, whose
+ * items it sorts. A limit on which no other server has demand stays whole. The use of the others
+ * counts for peaks and auto scaling, too. Without memory the partitions' limits are whole. */
 void limiter_divide(struct limiter *l, struct limit_demand *others, size_t n);
 
 /* The text of a refusal, and the JSON of its payload. */

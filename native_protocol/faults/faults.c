@@ -132,7 +132,8 @@ static bool may_be_applied_partly(const struct cql_run *q) {
     if (q->answer.stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
     if (!first || first->conditional) return false;
     for (const struct op_write *w = first->next; w && !several; w = w->next)
-        several = w->item.object != first->item.object || w->item.token != first->item.token || !slice_eq(w->key, first->key);
+        several = w->item.object != first->item.object || w->item.token != first->item.token ||
+                  !slice_eq(w->key, first->key);
     return several;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "metering/ledger/journal.h"
-#include "metering/ledger/roles.h"
+#include "metering/ledger/usage.h"
 #include "metering/ledger/shard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

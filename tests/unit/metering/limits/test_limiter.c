@@ -65,7 +65,7 @@ static void test_a_wall_clock_that_is_set_back_stops_nothing(void **state) {
 static void give_back(struct world *w, int64_t token, int64_t units) {
     struct charge_item p = {.object = 1, .one_partition = true, .token = token, .write_units = units, .entities = 1};
     set_time(w->l, w->now_us);
-    limiter_give_back(w->l, &p, limit_took(&w->v, w->now_us));
+    limiter_reverse(w->l, &p, limit_took(&w->v, w->now_us));
 }
 
 /* Table, partition and entities have it again, and no more than they had. */
@@ -364,7 +364,7 @@ static int64_t peak_after_a_failure(int64_t told_after_us, bool others) {
     w.now_us += told_after_us;
     if (others) assert_true(writes(&w, 2, 1));
     set_time(w.l, w.now_us);
-    limiter_give_back(
+    limiter_reverse(
         w.l, &(struct charge_item){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1},
         took);
     w.now_us += (int64_t)1800 * S;

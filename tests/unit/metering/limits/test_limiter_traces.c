@@ -290,7 +290,7 @@ static bool attempt_asks(struct world *w, const struct attempt *a) {
 
 static void attempt_fails(struct world *w, const struct attempt *a) {
     set_time(w->l, w->now_us);
-    for (uint32_t i = 0; i < a->n; i++) limiter_give_back(w->l, &a->items[i], a->took);
+    for (uint32_t i = 0; i < a->n; i++) limiter_reverse(w->l, &a->items[i], a->took);
 }
 
 static int64_t level_at(struct bucket b, int64_t now_us, int64_t rate, int64_t cap) {

@@ -123,8 +123,8 @@ static void test_the_heaviest_partitions_are_kept(void **state) {
 static void post(struct ledger *l, uint32_t object, int64_t token, uint32_t units) {
     char name[16];
     snprintf(name, sizeof(name), "t%u", object);
-    struct op_write w = {.item = {.object = object, .one_partition = true, .keyspace = "k", .table = name, .token = token,
-                                  .write_units = units, .entities = 1},
+    struct op_write w = {.item = {.object = object, .one_partition = true, .keyspace = "k", .table = name,
+                                  .token = token, .write_units = units, .entities = 1},
                          .key = slice_str("key"), .has_row = true};
     struct op_cost cost = {.writes = &w, .keyspace = "k", .table = name, .object = object};
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us,

@@ -1,4 +1,4 @@
-#include "metering/limits/limit_state.h"
+#include "metering/limits/limit_table.h"
 
 enum { OF_COUNTS = 1000, COUNT_STEP = 10, NUMBERS = OF_COUNTS + COUNT_STEP * LIMITS };
 

@@ -1,4 +1,4 @@
-#include "metering/limits/partition_buckets.h"
+#include "metering/limits/bucket.h"
 
 #include <stdlib.h>
 
