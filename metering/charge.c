@@ -5,9 +5,7 @@
 
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
 
-static uint64_t rule_bit(enum rule_id id) { return UINT64_C(1) << id; }
-
-static void rule_add(struct charge *c, enum rule_id id) { c->rules |= rule_bit(id); }
+static void rule_add(struct charge *c, enum rule_id id) { c->rules |= UINT64_C(1) << id; }
 
 static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
 
@@ -19,13 +17,7 @@ static inline void model_add(struct charge *c, enum size_model model, const stru
 
 /* ---- reads ---- */
 
-/* Nonzero when a read is more than one returned row: static data, or rows that were processed but
- * not returned. */
-static uint64_t special(const struct op_read *r) {
-    return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
-}
-
-/* Adds the rules of such a read. Returns the bytes of its static data. */
+/* Adds the rules of a read that is more than one returned row. Returns the bytes of its static data. */
 SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
     if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
@@ -51,7 +43,9 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
             c->row_bytes += bytes;
             model_add(c, cost->size_model, &r->rows);
         }
-        if (UNLIKELY(r->rows.rows > 1 || special(r))) bytes += special_add(r, c);
+        /* static data, or rows that were processed and not returned */
+        uint64_t special = r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
+        if (UNLIKELY(r->rows.rows > 1 || special)) bytes += special_add(r, c);
         uint64_t k = size_read_steps(bytes);
         /* A scan that met no row has its minimum already: the empty storage partitions. */
         if (!k && !cost->empty_partitions) {
@@ -89,22 +83,15 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     c->read_units += (double)at_least_1(size_read_steps(rows + statics));
 }
 
-/* Whether the write is sized by the row as it stands. Without a read of the row the written columns
- * count. */
+/* Whether the write is sized by the whole row. Without a read of the row the written columns count. */
 static bool by_row(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->image.known == IMAGE_FOUND;
 }
 
-/* Whether the row as it stands is exactly the written columns, so that no read was needed. A
- * written null leaves no column. */
+/* Whether the whole row is exactly the written columns, so that no read was needed. A written null
+ * leaves no column. */
 static bool is_as_written(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->image.known == IMAGE_AS_WRITTEN;
-}
-
-static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
-    if (by_row(w, by)) return w->kind != OP_DELETE ? RULE_WRITE_ROW : w->many ? RULE_DELETE_EACH : RULE_DELETE_ROW;
-    if (by == WRITE_SIZE_ROW || w->kind == OP_INSERT) return RULE_WRITE_1K;
-    return w->kind == OP_DELETE ? RULE_DELETE_KEY : RULE_UPDATE_WRITTEN;
 }
 
 static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor,
@@ -127,7 +114,10 @@ static uint32_t charge_one(const struct op_cost *cost, const struct op_write *w,
         return 1;
     }
     rule_add(c, RULE_WRITE_1K);
-    rule_add(c, sized_by(w, by));
+    if (by_row(w, by))
+        rule_add(c, w->kind != OP_DELETE ? RULE_WRITE_ROW : w->many ? RULE_DELETE_EACH : RULE_DELETE_ROW);
+    else if (by != WRITE_SIZE_ROW && w->kind != OP_INSERT)
+        rule_add(c, w->kind == OP_DELETE ? RULE_DELETE_KEY : RULE_UPDATE_WRITTEN);
     if (w->regions > 1) rule_add(c, RULE_WRITE_REGIONS);
     if (w->conditional) rule_add(c, RULE_LWT_APPLIED);
     if (w->has_row && w->has_static) {
@@ -138,8 +128,7 @@ static uint32_t charge_one(const struct op_cost *cost, const struct op_write *w,
         rule_add(c, RULE_WRITE_LOGGED);
         factor *= 2;
     }
-    /* Deleting a partition deletes its static row by an operation of its own, like each of its
-     * rows. */
+    /* Deleting a partition deletes its static row by a separate operation, like each of its rows. */
     bool with_statics = w->many && by_row(w, by) && w->image.statics.rows;
     if (w->has_row && !(with_statics && !w->image.row.rows)) charge_row(cost, w, by, factor, c);
     if (w->has_static || with_statics) {
@@ -231,4 +220,21 @@ const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? 
 void charge_put_units(struct buf *out, double units) {
     unsigned long long halves = (unsigned long long)(units * 2);
     buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
+}
+
+void charge_put_field(struct buf *out, const char *key, double units) {
+    buf_printf(out, "\"%s\":", key);
+    charge_put_units(out, units);
+    buf_put_str(out, ",");
+}
+
+void charge_put_rules(struct buf *out, const struct charge *charge) {
+    bool first = true;
+    buf_put_str(out, "\"rules\":[");
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(charge->rules >> id & 1)) continue;
+        buf_printf(out, "%s\"%s\"", first ? "" : ",", rules[id].name);
+        first = false;
+    }
+    buf_put_str(out, "]");
 }

@@ -44,7 +44,7 @@ struct charge_write_size {
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* Adds the charge of a further page of the same request. */
 void charge_add(struct charge *to, const struct charge *from);
-/* Returns false when by is WRITE_SIZE_ROW and the rows as they stand were not read. */
+/* Returns false when by is WRITE_SIZE_ROW and the whole rows were not read. */
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units,
  * row_bytes, static_bytes, bytes_read, rows_read, rows_returned, entities, query_class
@@ -56,6 +56,10 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
 /* Prints whole or half units; a whole number without a fraction. */
 void charge_put_units(struct buf *out, double units);
+/* Prints a field of a JSON object, with a comma. */
+void charge_put_field(struct buf *out, const char *key, double units);
+/* Prints the field rules of a JSON object: the names of the charge's rules. */
+void charge_put_rules(struct buf *out, const struct charge *charge);
 /* A row of rule.def, which describes the fields. */
 struct rule {
     const char *name, *title, *text, *source, *confidence;

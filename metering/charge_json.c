@@ -10,12 +10,6 @@ static void put_count(struct buf *out, const char *key, uint64_t n) {
     buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n);
 }
 
-static void put_units(struct buf *out, const char *key, double units) {
-    buf_printf(out, "\"%s\":", key);
-    charge_put_units(out, units);
-    buf_put_str(out, ",");
-}
-
 static void put_write_size(struct buf *out, const struct op_cost *cost, enum write_size by) {
     struct charge_write_size s;
     buf_printf(out, "\"%s\":", write_size_name(by));
@@ -27,24 +21,11 @@ static void put_write_size(struct buf *out, const struct op_cost *cost, enum wri
                (unsigned long long)s.static_bytes, (unsigned long long)s.units);
 }
 
-/* Of a read: its class in the partition guidance, and how the page could cost less. */
-static void put_guidance(struct buf *out, const struct op_cost *cost, const struct charge *charge) {
-    struct explanation x = {.is_read = true};
-    struct buf advice;
-    buf_init(&advice, 0);
-    explanation_add(&x, cost, charge);
-    explanation_advice(&x, &advice);
-    buf_printf(out, "\"guidance_class\":\"%s\",\"advice\":", guidance_class_name(cost->guidance_class));
-    buf_json_str(out, buf_slice(&advice));
-    buf_put_str(out, ",");
-    buf_fini(&advice);
-}
-
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {
     buf_put_str(out, "{");
-    put_units(out, "read_units", charge->read_units);
-    put_units(out, "write_units", charge->write_units);
-    put_units(out, "static_write_units", charge->static_write_units);
+    charge_put_field(out, "read_units", charge->read_units);
+    charge_put_field(out, "write_units", charge->write_units);
+    charge_put_field(out, "static_write_units", charge->static_write_units);
     put_count(out, "row_bytes", charge->row_bytes);
     put_count(out, "static_bytes", charge->static_bytes);
     put_count(out, "bytes_read", cost->bytes_read);
@@ -59,19 +40,23 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
         buf_json_str(out, slice_str(name));
     } else buf_put_str(out, "null");
     buf_put_str(out, ",");
-    if (cost->reads && !cost->is_system) put_guidance(out, cost, charge);
+    if (cost->reads && !cost->is_system) {
+        struct explanation x = {.is_read = true};
+        struct buf advice;
+        buf_init(&advice, 0);
+        explanation_add(&x, cost, charge);
+        explanation_advice(&x, &advice);
+        buf_printf(out, "\"guidance_class\":\"%s\",\"advice\":", guidance_class_name(cost->guidance_class));
+        buf_json_str(out, buf_slice(&advice));
+        buf_put_str(out, ",");
+        buf_fini(&advice);
+    }
     if (cost->writes) {
         buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
         put_write_size(out, cost, WRITE_SIZE_ROW);
         put_write_size(out, cost, WRITE_SIZE_WRITTEN);
         put_count(out, "regions", cost->writes->regions);
     }
-    buf_put_str(out, "\"rules\":[");
-    bool first = true;
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(charge->rules >> id & 1)) continue;
-        buf_printf(out, "%s\"%s\"", first ? "" : ",", rule_of(id)->name);
-        first = false;
-    }
-    buf_put_str(out, "]}");
+    charge_put_rules(out, charge);
+    buf_put_str(out, "}");
 }

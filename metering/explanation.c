@@ -25,31 +25,19 @@ void explanation_add(struct explanation *x, const struct op_cost *cost, const st
     charge_add(&x->charge, charge);
 }
 
-static void put_number(struct buf *out, const char *key, double units) {
-    buf_printf(out, "\"%s\":", key);
-    charge_put_units(out, units);
-    buf_put_str(out, ",");
-}
-
 void explanation_json(const struct explanation *x, struct buf *out) {
-    put_number(out, "units", x->charge.total);
-    put_number(out, "read_units", x->charge.read_units);
-    put_number(out, "write_units", x->charge.write_units);
-    put_number(out, "static_write_units", x->charge.static_write_units);
+    charge_put_field(out, "units", x->charge.total);
+    charge_put_field(out, "read_units", x->charge.read_units);
+    charge_put_field(out, "write_units", x->charge.write_units);
+    charge_put_field(out, "static_write_units", x->charge.static_write_units);
     buf_printf(out,
                "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
-               "\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
+               "\"rows_read\":%llu,\"rows_returned\":%llu,",
                (unsigned long long)x->charge.row_bytes, (unsigned long long)x->charge.static_bytes,
                query_class_name(x->cost->query_class), (unsigned long long)x->pages,
                (unsigned long long)x->partitions.n, (unsigned long long)x->rows_read,
                (unsigned long long)x->rows_returned);
-    bool first = true;
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(x->charge.rules >> id & 1)) continue;
-        buf_printf(out, "%s\"%s\"", first ? "" : ",", rule_of(id)->name);
-        first = false;
-    }
-    buf_put_str(out, "]");
+    charge_put_rules(out, &x->charge);
     if (!x->is_read || x->cost->is_system) return;
     buf_printf(out, ",\"guidance\":{\"class\":\"%s\",\"rating\":\"%s\",\"granularity\":\"%s\",\"granularities\":[",
                guidance_class_name(x->cost->guidance_class), guidance_class_rating(x->cost->guidance_class),

@@ -29,8 +29,8 @@ void explanation_add(struct explanation *x, const struct op_cost *cost, const st
  * also guidance: its class, the rating of the class, the granularity of the table's keys that applies,
  * and the table of granularities. */
 void explanation_json(const struct explanation *x, struct buf *out);
-/* The granularity of the table's partition keys, as far as the definition tells it: a table whose rows
- * all have one partition key is MULTIPLE here. */
+/* The granularity of the table's partition keys, from its definition alone: a table whose rows all have
+ * one partition key is MULTIPLE here. */
 enum guidance_granularity explanation_granularity(const struct explanation *x);
 /* Advice for a lower charge, one line each; empty when there is none. */
 void explanation_advice(const struct explanation *x, struct buf *out);

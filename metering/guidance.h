@@ -1,6 +1,6 @@
 /* The words of Azure Table Storage's guidance for partitions (guidance.def): classes of reads with
- * their ratings, and the granularity of partition keys. The payload's query_class has four names of
- * its own, which stay (charge.h). */
+ * their ratings, and the granularity of partition keys. The payload's query_class has four other
+ * names (charge.h). */
 #pragma once
 
 #include "metering/size/op_cost.h"

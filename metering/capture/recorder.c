@@ -16,7 +16,7 @@ enum { KNOWN = 1 << 14 };
 struct capture_recorder {
     struct capture_switch is; /* first */
     struct capture_options o;
-    pthread_mutex_t turn; /* serialises starting and stopping */
+    pthread_mutex_t control_lock; /* serialises starting and stopping */
     pthread_t thread;
     pthread_mutex_t lock; /* protects the fields below, down to known */
     pthread_cond_t more, idle;
@@ -47,8 +47,8 @@ static size_t pending_max(const struct capture_recorder *r) {
 
 /* ---- posting a request ---- */
 
-/* Returns false when the current file has the statement already. */
-static bool learn(struct capture_recorder *r, struct slice id) {
+/* Records that the current file has the statement. Returns false when it already has it. */
+static bool add_known(struct capture_recorder *r, struct slice id) {
     uint64_t key = load_u64(id.p);
     if (r->n_known >= KNOWN / 2) {
         memset(r->known, 0, sizeof(r->known));
@@ -86,7 +86,7 @@ void capture_post(struct capture_recorder *r, const struct capture_statement *st
     } else if (on) {
         put_dropped(r);
         for (size_t i = 0; i < n; i++)
-            if (learn(r, statements[i].id))
+            if (add_known(r, statements[i].id))
                 put(r, &(struct capture_record){.kind = CAPTURE_STATEMENT, .statement = statements[i]});
         put(r, &(struct capture_record){.kind = CAPTURE_REQUEST, .request = *q});
         r->status.requests++;
@@ -206,7 +206,7 @@ struct capture_recorder *capture_recorder_new(const struct capture_options *o, s
     if (!r) return (void)err_nomem(e), NULL;
     r->o = *o;
     r->fd = -1;
-    pthread_mutex_init(&r->turn, NULL);
+    pthread_mutex_init(&r->control_lock, NULL);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->more, NULL);
     buf_init(&r->pending, 0);
@@ -214,7 +214,7 @@ struct capture_recorder *capture_recorder_new(const struct capture_options *o, s
     return r;
 }
 
-/* Waits for the thread's end and closes the file. The caller holds the turn. */
+/* Waits for the thread's end and closes the file. The caller holds control_lock. */
 static void join(struct capture_recorder *r) {
     if (r->fd < 0) return;
     pthread_join(r->thread, NULL);
@@ -228,7 +228,7 @@ void capture_recorder_free(struct capture_recorder *r) {
     (void)(capture_stop(r, "the server has stopped", &ignored) == 0);
     buf_fini(&r->pending);
     buf_fini(&r->writing);
-    pthread_mutex_destroy(&r->turn);
+    pthread_mutex_destroy(&r->control_lock);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->more);
     free(r);
@@ -285,14 +285,14 @@ static int start(struct capture_recorder *r, const char *path, const struct capt
 }
 
 int capture_start(struct capture_recorder *r, const char *path, const struct capture_wish *w, struct err *e) {
-    pthread_mutex_lock(&r->turn);
+    pthread_mutex_lock(&r->control_lock);
     int rc = start(r, path, w, e);
-    pthread_mutex_unlock(&r->turn);
+    pthread_mutex_unlock(&r->control_lock);
     return rc;
 }
 
 int capture_stop(struct capture_recorder *r, const char *reason, struct err *e) {
-    pthread_mutex_lock(&r->turn);
+    pthread_mutex_lock(&r->control_lock);
     pthread_mutex_lock(&r->lock);
     bool ran = atomic_load(&r->is.on);
     if (ran) finish(r, reason);
@@ -300,7 +300,7 @@ int capture_stop(struct capture_recorder *r, const char *reason, struct err *e) 
     pthread_cond_signal(&r->more);
     pthread_mutex_unlock(&r->lock);
     join(r);
-    pthread_mutex_unlock(&r->turn);
+    pthread_mutex_unlock(&r->control_lock);
     return ran ? 0 : err_set(e, ERR_INVALID, "no capture is running");
 }
 

@@ -4,7 +4,7 @@
  * The buffer is bounded (queue_bytes). A request that finds no room in it is not recorded; a
  * DROPPED record then says how many are missing at this place. Clients never wait for the capture.
  * The file is bounded, too (max_bytes). At its bound the capture ends with the reason as its last
- * record, or it rotates: it goes on in a new file, and the one before stays as FILE.1, each with at
+ * record, or it rotates: it continues in a new file, and the previous one is kept as FILE.1, each with at
  * most half of the bytes. A write error, such as a full disk, ends the capture.
  *
  * While no capture is running, a request costs one load of a flag (capture_is_on). Any thread may
@@ -52,10 +52,11 @@ struct capture_recorder *capture_recorder_new(const struct capture_options *o, s
 /* Ends a running capture first. */
 void capture_recorder_free(struct capture_recorder *r);
 
-/* Makes the file, with mode 0600. -1, ERR_INVALID: a capture is running, the file exists or
- * cannot be made, or the wish is out of range. ERR_SERVER: no random key, or no thread. */
+/* Makes the file, with mode 0600. Returns -1 with ERR_INVALID if a capture is running, the file
+ * exists or cannot be made, or the wish is out of range, or with ERR_SERVER without a random key or a
+ * thread. */
 int capture_start(struct capture_recorder *r, const char *path, const struct capture_wish *w, struct err *e) MUST_CHECK;
-/* Returns when the last record is written. -1, ERR_INVALID: no capture is running. */
+/* Returns when the last record is written. Returns -1 with ERR_INVALID if no capture is running. */
 int capture_stop(struct capture_recorder *r, const char *reason, struct err *e) MUST_CHECK;
 void capture_status_get(struct capture_recorder *r, struct capture_status *out);
 

@@ -63,20 +63,16 @@ static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
     if (was_least) note_bound(s);
 }
 
-/* Whether a kept key other than the one at index but has the cell. */
-static bool is_shared(struct heavy_set *s, const _Atomic uint64_t *cell, unsigned but) {
-    for (unsigned i = 0; i < HEAVY_WAYS; i++)
-        if (i != but && s->loads[i] && cell_in(s, hash_of(s->keys[i])) == cell) return true;
-    return false;
-}
-
-/* The key takes the place of the lightest. */
+/* The key replaces the lightest one. */
 static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t error) {
     unsigned i = lightest(s);
     if (s->loads[i]) {
         _Atomic uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
         uint64_t light = get(cell) & ~HEAVY_MARK; /* the sum of keys not kept, which may exceed the key's own load */
-        set(cell, (s->loads[i] > light ? s->loads[i] : light) | (is_shared(s, cell, i) ? HEAVY_MARK : 0));
+        uint64_t mark = 0; /* set if another kept key has the cell */
+        for (unsigned k = 0; k < HEAVY_WAYS; k++)
+            if (k != i && s->loads[k] && cell_in(s, hash_of(s->keys[k])) == cell) mark = HEAVY_MARK;
+        set(cell, (s->loads[i] > light ? s->loads[i] : light) | mark);
     }
     set(cell_in(s, hash_of(key)), get(cell_in(s, hash_of(key))) | HEAVY_MARK);
     s->keys[i] = key;
@@ -84,12 +80,6 @@ static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t 
     s->errors[i] = error;
     note_bound(s);
     return i;
-}
-
-static void raise_cells(struct heavy_line *l) {
-    for (unsigned i = 0; i < HEAVY_LINE_CELLS; i++)
-        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->bound)
-            set(&l->cells[i], l->bound | (get(&l->cells[i]) & HEAVY_MARK));
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
@@ -103,13 +93,18 @@ uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error,
         s->errors[i] += error;
         add_at(s, i, load);
     }
-    for (unsigned k = 0; k < HEAVY_LINES; k++) raise_cells(&s->lines[k]);
+    for (struct heavy_line *l = s->lines; l < s->lines + HEAVY_LINES; l++)
+        for (unsigned k = 0; k < HEAVY_LINE_CELLS; k++) {
+            uint64_t cell = get(&l->cells[k]);
+            if ((cell & ~HEAVY_MARK) < l->bound) atomic_store_explicit(&l->cells[k], l->bound | (cell & HEAVY_MARK),
+                                                                       memory_order_relaxed);
+        }
     return set * HEAVY_WAYS + i;
 }
 
 /* The loads of kept keys bound the load of keys not kept (K2), so a load never falls: only the
  * error grows. */
-uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load) {
+uint32_t heavy_reverse(struct heavy *h, uint64_t key, uint64_t load) {
     uint32_t set = set_of(h, hash_of(key));
     struct heavy_set *s = &h->sets[set];
     unsigned i = find(s, key);
@@ -170,9 +165,9 @@ uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load) {
     return h->last;
 }
 
-struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {
-    const struct heavy_set *s = &h->sets[place / HEAVY_WAYS];
-    unsigned i = place % HEAVY_WAYS;
+struct heavy_item heavy_at(const struct heavy *h, uint32_t slot) {
+    const struct heavy_set *s = &h->sets[slot / HEAVY_WAYS];
+    unsigned i = slot % HEAVY_WAYS;
     return (struct heavy_item){.key = s->keys[i], .load = s->loads[i], .error = s->errors[i]};
 }
 

@@ -58,7 +58,7 @@ void heavy_fini(struct heavy *h);
  * slot, 0 to HEAVY_WAYS * n_sets - 1, by which the caller keeps its own data of the key. *fresh:
  * the slot was free or another key's. HEAVY_NONE: the key is not kept. */
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
-/* heavy_add for streams in which the same key often comes several times in a row. Returns
+/* heavy_add for streams in which the same key is often added several times in a row. Returns
  * HEAVY_NONE and adds nothing when the key is not the one that was added last. */
 uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load);
 /* The fast path of heavy_add, which nearly all keys of a large set take. Returns true, with the
@@ -75,11 +75,11 @@ bool heavy_keeps(const struct heavy *h, uint64_t key);
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh);
 /* Reverses a part of the key's load: the load stays, and its error grows by that much. Returns its
  * slot, or HEAVY_NONE when the key is not kept. */
-uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load);
+uint32_t heavy_reverse(struct heavy *h, uint64_t key, uint64_t load);
 /* The key in a slot; load 0: none. */
 struct heavy_item {
     uint64_t key, load, error;
 };
-struct heavy_item heavy_at(const struct heavy *h, uint32_t place);
+struct heavy_item heavy_at(const struct heavy *h, uint32_t slot);
 /* K2's bound for a key that is not kept; 0 while its set has room. */
 uint64_t heavy_bound(const struct heavy *h, uint64_t key);

@@ -120,15 +120,6 @@ struct record_head {
     char keyspace[STATS_NAME], name[STATS_NAME];
 };
 
-static int take_blob(struct stats *b, const struct record_head *h, struct rd *r) {
-    struct slice bytes = rd_bytes(r, rd_left(r));
-    if (h->kind == KIND_ROLES) return stats_blob_set(&b->roles, bytes);
-    if (h->kind == KIND_ID) return stats_blob_set(&b->id, bytes);
-    if (h->kind == KIND_SHARD) return h->object < STATS_SHARDS ? stats_blob_set(&b->shards[h->object], bytes) : 1;
-    struct table_stats *t = stats_open(b, h->object, h->keyspace, h->name);
-    return t ? stats_blob_set(&t->limits, bytes) : -1;
-}
-
 static int take_figures(struct stats *b, const struct record_head *h, struct rd *r, uint32_t *latest) {
     struct cell cell = {0};
     while (rd_left(r) && !r->bad) {
@@ -161,10 +152,14 @@ int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest)
     if (r.bad) return 1;
     switch (h.kind) {
     case KIND_DROP: stats_drop(b, h.object); return 0;
-    case KIND_LIMITS:
-    case KIND_ROLES:
-    case KIND_ID:
-    case KIND_SHARD: return take_blob(b, &h, &r);
+    case KIND_ROLES: return stats_blob_set(&b->roles, rd_bytes(&r, rd_left(&r)));
+    case KIND_ID: return stats_blob_set(&b->id, rd_bytes(&r, rd_left(&r)));
+    case KIND_SHARD:
+        return h.object < STATS_SHARDS ? stats_blob_set(&b->shards[h.object], rd_bytes(&r, rd_left(&r))) : 1;
+    case KIND_LIMITS: {
+        struct table_stats *t = stats_open(b, h.object, h.keyspace, h.name);
+        return t ? stats_blob_set(&t->limits, rd_bytes(&r, rd_left(&r))) : -1;
+    }
     case KIND_MINUTE:
     case KIND_BASE:
     case KIND_DROPPED: return take_figures(b, &h, &r, latest);
@@ -193,6 +188,7 @@ static int cannot(struct err *e, const char *what, const char *path) {
     return err_set(e, ERR_CONFIG, "cannot %s the ledger %s: %s", what, path, strerror(errno));
 }
 
+/* Reads the file into the statistics, and cuts off what follows the first damage. */
 static int load(struct journal *j, size_t size, struct stats *b, uint32_t *latest, struct err *e) {
     uint8_t *all = malloc(size ? size : 1);
     if (!all) return err_nomem(e);
@@ -239,7 +235,7 @@ void journal_close(struct journal *j) {
 
 /* ---- writing ---- */
 
-static void say_failure(struct journal *j) {
+static void warn_failure(struct journal *j) {
     if (!j->failing)
         log_warn("cannot write the ledger %s: %s; it is tried again every second", j->path, strerror(errno));
     j->failing = true;
@@ -253,12 +249,12 @@ void journal_append(struct journal *j, const struct buf *records) {
         j->failing = false;
         return;
     }
-    say_failure(j);
+    warn_failure(j);
     if (n > 0 && ftruncate(j->fd, (off_t)j->bytes)) log_warn("cannot cut the ledger %s: %s", j->path, strerror(errno));
 }
 
 void journal_sync(struct journal *j) {
-    if (j->fd >= 0 && fdatasync(j->fd)) say_failure(j);
+    if (j->fd >= 0 && fdatasync(j->fd)) warn_failure(j);
 }
 
 static void put_minute(struct buf *out, const struct table_stats *t, const struct stats_minute *m) {
@@ -316,10 +312,10 @@ void journal_put_drop(struct buf *out, const struct stats *b, uint32_t object) {
     put_record(out, KIND_DROP, t, NULL);
 }
 
-/* ---- written anew ---- */
+/* ---- rewriting ---- */
 
-/* Reading a DROP record adds to the sum of dropped tables, so the record of that sum stands behind
- * all DROP records and sets it. */
+/* Reading a DROP record adds to the sum of dropped tables, so the record of that sum follows all DROP
+ * records and sets it. */
 void journal_put_whole(struct buf *out, struct stats *b) {
     for (uint32_t i = 0; i < b->gone.n; i++) {
         put_minutes(out, stats_gone_at(b, i), true);
@@ -339,32 +335,22 @@ void journal_put_whole(struct buf *out, struct stats *b) {
 
 bool journal_is_large(const struct journal *j) { return j->fd >= 0 && j->bytes > GROWN + 2 * j->fresh_bytes; }
 
-static int sync_folder(const char *path) {
-    char copy[4096];
-    snprintf(copy, sizeof(copy), "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 ? -1 : fsync(fd);
-    if (fd >= 0) close(fd);
-    return rc;
-}
-
-static int replace(struct journal *j, const struct buf *whole) {
-    char beside[sizeof(j->path) + 8];
-    snprintf(beside, sizeof(beside), "%s.new", j->path);
-    int fd = buf_failed(whole) ? -1 : open(beside, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) return -1;
-    if (write(fd, whole->p, whole->n) != (ssize_t)whole->n || fdatasync(fd) || rename(beside, j->path) ||
-        sync_folder(j->path)) {
-        close(fd);
-        return -1;
+void journal_replace(struct journal *j, const struct buf *whole) {
+    char fresh[sizeof(j->path) + 8], copy[sizeof(j->path)];
+    snprintf(fresh, sizeof(fresh), "%s.new", j->path);
+    snprintf(copy, sizeof(copy), "%s", j->path);
+    int fd = buf_failed(whole) ? -1 : open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600), folder = -1;
+    bool replaced = fd >= 0 && write(fd, whole->p, whole->n) == (ssize_t)whole->n && !fdatasync(fd) &&
+                    !rename(fresh, j->path) &&
+                    (folder = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0 && !fsync(folder);
+    if (folder >= 0) close(folder);
+    if (!replaced) {
+        warn_failure(j);
+        if (fd >= 0) close(fd);
+        return;
     }
     close(j->fd);
     j->fd = fd;
     j->bytes = j->fresh_bytes = whole->n;
     j->failing = false;
-    return 0;
-}
-
-void journal_replace(struct journal *j, const struct buf *whole) {
-    if (replace(j, whole)) say_failure(j);
 }

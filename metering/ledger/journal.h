@@ -13,9 +13,9 @@
  * in figure.def, or 1000 + 100 * operation + its index in operation_figure.def. A span with
  * identifier i has the numbers 10000 + 4 * i for its least value, one more for its greatest, and
  * two more for its number of samples. Writes go to the operating system at once; journal_sync
- * brings them to disk. When a record is torn or damaged, it and all records behind it are cut off,
- * with a line in the log. A file that has grown large is written anew beside the old one, and then
- * replaces it.
+ * brings them to disk. When a record is torn or damaged, it and all following records are cut off,
+ * with a line in the log. A file that has grown large is written again under another
+ * name, and then replaces the old one.
  *
  * A write has two steps: the records are put into a buffer under the statistics' lock, and the
  * buffer is written under the file's lock.
@@ -28,12 +28,12 @@
 
 struct journal {
     int fd; /* -1 if there is no file */
-    uint64_t bytes, fresh_bytes; /* of the file now; of the file when it was last written anew */
+    uint64_t bytes, fresh_bytes; /* of the file now; of the file when it was last rewritten */
     char path[4096];
     bool failing; /* the last write failed, and the log says so */
 };
 
-/* Reads the file at path, if there is one, into the statistics, and writes it anew. *latest becomes
+/* Reads the file at path, if there is one, into the statistics, and rewrites it. *latest becomes
  * the latest minute in it. Returns -1 if the file cannot be read or made. */
 int journal_open(struct journal *j, const char *path, struct stats *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
@@ -41,8 +41,8 @@ void journal_close(struct journal *j);
 /* Takes the records of a file into the statistics, up to the first invalid one. Returns the number
  * of bytes taken, or -1 if memory is exhausted. */
 int64_t journal_take(struct stats *b, struct slice all, uint32_t *latest) MUST_CHECK;
-/* Takes one record, given without its length and checksum. 0; 1 if it is invalid; -1 if memory is
- * exhausted. */
+/* Takes one record, given without its length and checksum. Returns 0, 1 if it is invalid, or -1 if
+ * memory is exhausted. */
 int journal_take_record(struct stats *b, struct slice payload, uint32_t *latest) MUST_CHECK;
 
 /* Puts the records of all that changed since the last call. all: every minute that is kept, needed

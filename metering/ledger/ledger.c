@@ -124,7 +124,7 @@ void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const st
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
     shard_drain(s, &l->stats);
-    shard_take_back(s, &l->stats, second, claim, &c->usage);
+    shard_reverse(s, &l->stats, second, claim, &c->usage);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }

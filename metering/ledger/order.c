@@ -35,14 +35,6 @@ static int compare(const struct key_types *of, uint32_t columns, struct slice a,
     return c;
 }
 
-/* How many first columns of two keys have the same bytes. */
-static uint32_t columns_alike(const struct key_types *of, struct slice a, struct slice b) {
-    struct rd x = rd_of(a), y = rd_of(b);
-    uint32_t alike = 0;
-    while (alike < of->n && slice_eq(next_value(of, &x), next_value(of, &y))) alike++;
-    return alike;
-}
-
 static int keep(struct buf *b, struct slice key) {
     if (!b->p) buf_init(b, ORDER_KEY);
     b->n = 0;
@@ -53,36 +45,26 @@ static int keep(struct buf *b, struct slice key) {
     return 0;
 }
 
-/* Within a row of growing windows the first key counts as a new extreme only above the greatest key
- * of the windows before; without such a row it always counts. The same for falling keys and the
- * least. */
-static int begin_window(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
-    l->up = !l->up_row || compare(of, columns, key, buf_slice(&l->most)) > 0;
-    l->down = !l->down_row || compare(of, columns, key, buf_slice(&l->least)) < 0;
-    l->n = 1;
-    return (l->up && keep(&l->most, key)) || (l->down && keep(&l->least, key)) ? -1 : 0;
-}
-
-/* Whether the running window can still become one-way. If not, its extremes no longer matter: the
- * next window begins a new row. */
-static bool may_be_one_way(const struct order_lead *l) {
-    uint8_t most = l->up > l->down ? l->up : l->down;
-    return most + (ORDER_WINDOW - l->n) >= ORDER_NEEDED;
-}
-
-static int note_extreme(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
-    if (compare(of, columns, key, buf_slice(&l->most)) > 0) {
-        l->up++;
-        return keep(&l->most, key);
-    }
-    if (compare(of, columns, key, buf_slice(&l->least)) >= 0) return 0;
-    l->down++;
-    return keep(&l->least, key);
-}
-
+/* Adds a lead, the first columns of the key, to its window. Returns -1 if memory is exhausted. */
 static int add(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
-    if (l->n == 0) return begin_window(l, of, columns, key);
-    if (may_be_one_way(l) && note_extreme(l, of, columns, key)) return -1;
+    uint8_t best = l->up > l->down ? l->up : l->down;
+    if (l->n == 0) {
+        /* After a growing window the first key counts as a new extreme only above the greatest key of the
+         * windows of that row; otherwise it always counts. Likewise for falling keys and the least. */
+        l->up = !l->up_row || compare(of, columns, key, buf_slice(&l->most)) > 0;
+        l->down = !l->down_row || compare(of, columns, key, buf_slice(&l->least)) < 0;
+        if ((l->up && keep(&l->most, key)) || (l->down && keep(&l->least, key))) return -1;
+    } else if (best + (ORDER_WINDOW - l->n) >= ORDER_NEEDED) {
+        /* The window can still become one-way. Otherwise its extremes do not matter: the next window begins
+         * a new row. */
+        if (compare(of, columns, key, buf_slice(&l->most)) > 0) {
+            l->up++;
+            if (keep(&l->most, key)) return -1;
+        } else if (compare(of, columns, key, buf_slice(&l->least)) < 0) {
+            l->down++;
+            if (keep(&l->least, key)) return -1;
+        }
+    }
     if (++l->n == ORDER_WINDOW) {
         bool up = l->up >= ORDER_NEEDED, down = l->down >= ORDER_NEEDED;
         l->up_row = up ? l->up_row + (l->up_row < ORDER_IN_A_ROW) : 0;
@@ -96,13 +78,14 @@ static int add(struct order_lead *l, const struct key_types *of, uint32_t column
 
 void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key, int64_t token) {
     const struct key_types of = {.types = types, .n = n};
-    uint32_t alike = 0;
+    uint32_t alike = 0; /* the first columns that have the same bytes as in the previous key */
     int rc = 0;
-    if (key.n > ORDER_KEY || (o->begun && o->last_token == token)) return; /* the key of the write before */
+    if (key.n > ORDER_KEY || (o->begun && o->last_token == token)) return; /* the key of the previous write */
     o->begun = true;
     o->last_token = token;
     if (n > 1) {
-        alike = o->last.n ? columns_alike(&of, key, buf_slice(&o->last)) : 0;
+        struct rd x = rd_of(key), y = rd_of(buf_slice(&o->last));
+        while (o->last.n && alike < n && slice_eq(next_value(&of, &x), next_value(&of, &y))) alike++;
         rc = keep(&o->last, key);
     }
     for (uint32_t i = 0; i < ORDER_LEADS && i < n && !rc; i++) {

@@ -2,13 +2,13 @@
  * writes.
  *
  * Keys are compared in the order of their columns' types, column by column, as Azure Table Storage
- * orders its partition keys as texts: the greatest value stands at the end of the table. A key of
+ * orders its partition keys as texts: the greatest value is at the end of the table. A key of
  * several columns is watched as a whole and by its first columns: every write to ((day, bucket))
- * goes to the end of the table although its buckets are in no order. A growing column behind one
+ * goes to the end of the table although its buckets are in no order. A growing column after one
  * that does not grow spreads its writes, and is no pattern.
  *
  * A lead is the first columns of a key, or all of them. When a write's lead differs from that of
- * the write before, the detector notes whether the lead is above all leads of the running window,
+ * the previous write, the detector notes whether the lead is above all leads of the running window,
  * below all of them, or neither. A window is ORDER_WINDOW such writes; it is one-way when at least
  * ORDER_NEEDED of them (the first counts) were new extremes of one kind. The detector reports a
  * pattern after ORDER_IN_A_ROW one-way windows of the same kind, until a window is not one-way. An
@@ -34,14 +34,14 @@ enum { ORDER_WINDOW = 10, ORDER_NEEDED = 9, ORDER_IN_A_ROW = 2, ORDER_KEY = 2048
 enum order_pattern { ORDER_NONE, ORDER_APPEND_ONLY, ORDER_PREPEND_ONLY };
 
 struct order_lead {
-    struct buf least, most;    /* of the running window, and of the row of one-way windows before it */
+    struct buf least, most;    /* of the running window, and of the row of one-way windows that precede it */
     uint8_t n, up, down;       /* of the running window */
     uint8_t up_row, down_row;  /* one-way windows in a row, at most ORDER_IN_A_ROW; one of the two is 0 */
     uint64_t windows, one_way; /* that were full; of them, the one-way ones */
 };
 struct order {
     bool begun;
-    int64_t last_token;                   /* of the write before */
+    int64_t last_token;                   /* of the previous write */
     struct buf last;                      /* its key, if keys have more than one column */
     struct order_lead leads[ORDER_LEADS]; /* of one column, of two and so on; a key's last one is of all columns */
 };

@@ -41,19 +41,18 @@ static uint32_t slot_of(const struct shard *s, uint32_t object) {
     return at;
 }
 
-static int rehash(struct shard *s, uint32_t cap) {
-    struct shard grown = {.cap_tables = cap, .tables = calloc(cap, sizeof(struct shard_table *))};
-    if (!grown.tables) return -1;
-    for (uint32_t i = 0; i < s->cap_tables; i++)
-        if (s->tables[i]) grown.tables[slot_of(&grown, s->tables[i]->object)] = s->tables[i];
-    free(s->tables);
-    s->tables = grown.tables;
-    s->cap_tables = cap;
-    return 0;
-}
-
+/* Returns NULL if memory is exhausted. */
 static struct shard_table *table_add(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
-    if (2 * (s->n_tables + 1) > s->cap_tables && rehash(s, s->cap_tables ? 2 * s->cap_tables : 64)) return NULL;
+    if (2 * (s->n_tables + 1) > s->cap_tables) {
+        uint32_t cap = s->cap_tables ? 2 * s->cap_tables : 64;
+        struct shard grown = {.cap_tables = cap, .tables = calloc(cap, sizeof(struct shard_table *))};
+        if (!grown.tables) return NULL;
+        for (uint32_t i = 0; i < s->cap_tables; i++)
+            if (s->tables[i]) grown.tables[slot_of(&grown, s->tables[i]->object)] = s->tables[i];
+        free(s->tables);
+        s->tables = grown.tables;
+        s->cap_tables = cap;
+    }
     struct shard_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
     t->object = object;
@@ -204,14 +203,6 @@ struct shard_origins shard_origins_of(const struct shard *s, uint32_t i) {
     return same ? *p : (struct shard_origins){.object = of->object, .token = of->token};
 }
 
-static void note_origin(struct shard_origins *p, uint32_t object, int64_t token, const struct shard_origin *origin) {
-    if (p->object != object || p->token != token) *p = (struct shard_origins){.object = object, .token = token};
-    if (origin->statement_id) note_statement(p, origin->statement_id, 1);
-    if (*origin->role) note_role(p, origin->role, 1);
-    for (uint32_t i = 0; UNLIKELY(origin->reasons) && i < THROTTLE_REASONS; i++)
-        p->throttles[i] += origin->reasons >> i & 1;
-}
-
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
                          const struct usage_window *u, const struct shard_origin *origin) {
     bool fresh;
@@ -223,7 +214,13 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
         if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
     }
     usage_add(&p->usage, second, u);
-    if (!fresh || origin->reasons) note_origin(&s->partition_origins[at], object, token, origin);
+    if (fresh && !origin->reasons) return;
+    struct shard_origins *o = &s->partition_origins[at];
+    if (o->object != object || o->token != token) *o = (struct shard_origins){.object = object, .token = token};
+    if (origin->statement_id) note_statement(o, origin->statement_id, 1);
+    if (*origin->role) note_role(o, origin->role, 1);
+    for (uint32_t i = 0; UNLIKELY(origin->reasons) && i < THROTTLE_REASONS; i++)
+        o->throttles[i] += origin->reasons >> i & 1;
 }
 
 /* Posts one read or write to its table, its range and its partition, and adds it to the sums of the
@@ -259,8 +256,18 @@ static void add_item(struct shard *s, uint32_t second, const struct ledger_reque
     shard_partition_add(s, second, item->object, item->token, key, &u, &origin);
 }
 
-static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
+static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
     uint64_t *of = c->f.of[q->operation];
+    if (UNLIKELY(q->throttled)) {
+        of[OF_READ_THROTTLES] += q->read_throttled;
+        of[OF_WRITE_THROTTLES] += !q->read_throttled;
+        of[OF_CONNECTION_THROTTLES] += q->by_connection;
+        of[OF_PARTITION_THROTTLES] += q->by_partition;
+    }
+    c->f.n[FIGURE_GUIDANCE] += q->guidance;
+    of[OF_USER_ERRORS] += q->outcome == LEDGER_USER_ERROR;
+    of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
+    if (UNLIKELY(q->outcome != LEDGER_OK)) return;
     of[OF_REQUESTS]++;
     of[OF_LATENCY] += (uint64_t)q->took_us;
     span_add(&c->spans[SPAN_LATENCY + q->operation], (uint64_t)q->took_us);
@@ -277,20 +284,6 @@ static void add_success(struct cell *c, const struct ledger_request *q, const st
     }
     if (q->cost->writes && q->operation != OPERATION_BATCH)
         span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
-}
-
-static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
-    uint64_t *of = c->f.of[q->operation];
-    if (UNLIKELY(q->throttled)) {
-        of[OF_READ_THROTTLES] += q->read_throttled;
-        of[OF_WRITE_THROTTLES] += !q->read_throttled;
-        of[OF_CONNECTION_THROTTLES] += q->by_connection;
-        of[OF_PARTITION_THROTTLES] += q->by_partition;
-    }
-    c->f.n[FIGURE_GUIDANCE] += q->guidance;
-    if (LIKELY(q->outcome == LEDGER_OK)) add_success(c, q, all);
-    of[OF_USER_ERRORS] += q->outcome == LEDGER_USER_ERROR;
-    of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
 }
 
 /* The same statement is often posted several times in a row, so heavy_again is tried first. */
@@ -353,7 +346,7 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
     usage_add(&q->connection->usage, second, &all);
 }
 
-/* ---- taking back ---- */
+/* ---- reversal ---- */
 
 struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
     struct ledger_claim c = {.operation = operation, .statement_id = statement_id};
@@ -374,7 +367,7 @@ void ledger_claim_fini(struct ledger_claim *c) {
     *c = (struct ledger_claim){0};
 }
 
-static void take_back_part(struct shard *s, struct stats *b, uint32_t second, const struct charge_item *p,
+static void reverse_item(struct shard *s, struct stats *b, uint32_t second, const struct charge_item *p,
                            struct usage_sums *all) {
     struct table_stats *t = stats_find(b, p->object);
     struct figures units = {0};
@@ -383,34 +376,34 @@ static void take_back_part(struct shard *s, struct stats *b, uint32_t second, co
     units.n[FIGURE_STATIC_WRITE_UNITS] = (uint64_t)p->static_units;
     units.n[FIGURE_ENTITIES] = (uint64_t)p->entities;
     units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
-    if (t) stats_take_back(t, second, &units);
+    if (t) stats_reverse(t, second, &units);
     const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = (uint64_t)p->read_halves,
                                        [USAGE_WRITE_UNITS] = (uint64_t)p->write_units,
                                        [USAGE_ENTITIES] = (uint64_t)p->entities}};
-    uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token),
+    uint32_t at = heavy_reverse(&s->partitions, shard_partition_id(p->object, p->token),
                               usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
-    if (at != HEAVY_NONE) usage_take_back(&s->partition_infos[at].usage, second, &u);
+    if (at != HEAVY_NONE) usage_reverse(&s->partition_infos[at].usage, second, &u);
     usage_sums_add(all, &u);
 }
 
-void shard_take_back(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
+void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of) {
     struct usage_sums all = {0};
-    take_back_part(s, b, second, &claim->first, &all);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) take_back_part(s, b, second, &claim->others[i], &all);
+    reverse_item(s, b, second, &claim->first, &all);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) reverse_item(s, b, second, &claim->others[i], &all);
     if (claim->statement_id) {
         uint64_t load = usage_load(all.n[USAGE_READ_HALVES], all.n[USAGE_WRITE_UNITS]);
-        uint32_t at = heavy_doubt(&s->statements, claim->statement_id, load);
-        if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, &all);
+        uint32_t at = heavy_reverse(&s->statements, claim->statement_id, load);
+        if (at != HEAVY_NONE) usage_reverse(&s->statement_infos[at].usage, second, &all);
     }
     /* the table's request (a batch belongs to no table) was a success and becomes a failure */
     struct table_stats *t = stats_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
     if (t) {
         struct figures request = {0};
         request.of[claim->operation][OF_REQUESTS] = 1;
-        stats_take_back(t, second, &request);
+        stats_reverse(t, second, &request);
         struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
         if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
     }
-    usage_take_back(of, second, &all);
+    usage_reverse(of, second, &all);
 }

@@ -271,7 +271,7 @@ void shard_drain(struct shard *s, struct stats *b);
 void shard_drop(struct shard *s, uint32_t object);
 /* Reverses a claim. The caller holds the shard's lock and the statistics', and has called
  * shard_drain. of: the usage of the connection, or of its role when the connection is closed. */
-void shard_take_back(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
+void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of);
 /* shard_put writes partitions and statements as bytes (shard_state.c); shard_take adds such bytes
  * to the shard, up to the first damaged item. The caller holds the lock. */

@@ -130,20 +130,20 @@ void stats_untouch(struct stats *b) {
     b->n_touched = 0;
 }
 
-static void take_back(uint64_t *left, uint64_t *from) {
+static void reverse(uint64_t *left, uint64_t *from) {
     uint64_t n = *left < *from ? *left : *from;
     *from -= n;
     *left -= n;
 }
 
-void stats_take_back(struct table_stats *t, uint32_t second, const struct figures *f) {
+void stats_reverse(struct table_stats *t, uint32_t second, const struct figures *f) {
     struct figures left = *f;
     for (uint32_t minute = second / 60, i = 0; i < 2; i++) {
         struct stats_minute *m = t->minutes[(minute - i) % STATS_MINUTES];
         if (!m || m->minute != minute - i) continue;
-        for (int k = 0; k < FIGURES; k++) take_back(&left.n[k], &m->cell.f.n[k]);
+        for (int k = 0; k < FIGURES; k++) reverse(&left.n[k], &m->cell.f.n[k]);
         for (int o = 0; o < OPERATIONS; o++)
-            for (int k = 0; k < OPERATION_FIGURES; k++) take_back(&left.of[o][k], &m->cell.f.of[o][k]);
+            for (int k = 0; k < OPERATION_FIGURES; k++) reverse(&left.of[o][k], &m->cell.f.of[o][k]);
         m->changed = true;
     }
     struct figures taken = *f;

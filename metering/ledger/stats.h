@@ -142,7 +142,7 @@ struct stats_blob {
 };
 
 struct table_stats {
-    uint32_t object; /* the catalogue's; 0 means what concerns no one table */
+    uint32_t object; /* the catalogue's; 0 for counts that belong to no single table */
     char keyspace[STATS_NAME], name[STATS_NAME];
     struct figures total;
     struct latencies latencies; /* since the start */
@@ -157,8 +157,8 @@ struct table_stats {
 
 struct stats {
     struct object_list tables; /* struct table_stats */
-    /* The tables that were added to since stats_untouch, so that a reader need not look at all. A
-     * table that finds the list full is listed when it is added to again. */
+    /* The tables that were added to since stats_untouch, so that a reader need not read all. If
+     * the list is full, a table is listed when it is added to again. */
     uint32_t n_touched;
     struct table_stats *touched[STATS_TOUCHED];
     struct figures dropped;    /* sums of all dropped tables */
@@ -189,7 +189,7 @@ static inline struct slice stats_blob_bytes(const struct stats_blob *m) {
 }
 /* Subtracts figures that were added a moment ago and turned out wrong: from the totals, and from
  * the minute of second and the one before it, as far as these two still hold them. */
-void stats_take_back(struct table_stats *t, uint32_t second, const struct figures *f);
+void stats_reverse(struct table_stats *t, uint32_t second, const struct figures *f);
 /* Removes the table from the statistics. Its minutes move to gone, if there is memory. */
 void stats_drop(struct stats *b, uint32_t object);
 static inline struct table_stats *stats_gone_at(const struct stats *b, uint32_t i) { return b->gone.items[i]; }

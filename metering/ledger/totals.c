@@ -52,16 +52,15 @@ int totals_put(struct store_totals *s, uint64_t id, uint32_t object, struct slic
     return -1;
 }
 
-static bool is_hidden(const struct store_totals *s, uint32_t object) {
-    return s->n_hidden && bsearch(&object, s->hidden, s->n_hidden, sizeof(*s->hidden), array_u32_order);
-}
-
 bool totals_next(const struct store_totals *s, uint64_t from, uint32_t *object) {
     bool found = false;
     for (size_t i = 0; i < s->n && from <= UINT32_MAX; i++) {
         const struct object_list *tables = &s->servers[i]->stats.tables;
         uint32_t k = object_list_from(tables, (uint32_t)from);
-        while (k < tables->n && is_hidden(s, stats_at(&s->servers[i]->stats, k)->object)) k++;
+        while (k < tables->n && s->n_hidden &&
+               bsearch(&stats_at(&s->servers[i]->stats, k)->object, s->hidden, s->n_hidden, sizeof(*s->hidden),
+                       array_u32_order))
+            k++;
         if (k == tables->n) continue;
         uint32_t o = stats_at(&s->servers[i]->stats, k)->object;
         if (!found || o < *object) *object = o;
@@ -140,7 +139,7 @@ int totals_recover(struct stats *own, struct slice records) {
     raise_all(&own->dropped, &stored.dropped);
     for (uint32_t i = 0; rc == 0 && i < stored.tables.n; i++) {
         const struct table_stats *t = stats_at(&stored, i);
-        /* This ledger has dropped it, and what it had is in own->dropped. */
+        /* This ledger has dropped the table, and its sums are in own->dropped. */
         if (!stats_find(own, t->object) && object_list_find(&own->gone, t->object)) continue;
         struct table_stats *to = stats_open(own, t->object, t->keyspace, t->name);
         if (!to) rc = -1;

@@ -1,6 +1,6 @@
 /* The totals of the other servers on the same store, so that each server can answer for all of them.
  *
- * Each ledger has records in the store (server/fleet.h), under an id of its own: for each table its
+ * Each ledger has records in the store (server/fleet.h), under its own id: for each table its
  * total and its newest minutes, in the form of the ledger's file (journal_put_totals), and the sum of
  * dropped tables. A ledger keeps the totals of other servers separate, and adds them up when it is
  * read. The records of a server that has died stay, and count.

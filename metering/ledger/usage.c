@@ -41,7 +41,7 @@ static uint64_t window_lessen(uint32_t *n, uint64_t by) {
     return rest;
 }
 
-void usage_take_back(struct usage *u, uint32_t second, const struct usage_sums *what) {
+void usage_reverse(struct usage *u, uint32_t second, const struct usage_sums *what) {
     usage_roll(u, u->second > second ? u->second : second);
     for (int i = 0; i < USAGE_FIGURES; i++) {
         uint64_t rest = window_lessen(&u->in_second.n[i], what->n[i]);

@@ -65,7 +65,7 @@ static inline void usage_add(struct usage *u, uint32_t second, const struct usag
 void usage_merge(struct usage *to, const struct usage *from, uint32_t second);
 /* Subtracts usage that was added a moment ago: from the running second and minute, and the part
  * that these do not hold from the second and minute before. */
-void usage_take_back(struct usage *u, uint32_t second, const struct usage_sums *what);
+void usage_reverse(struct usage *u, uint32_t second, const struct usage_sums *what);
 static inline void usage_put(const struct usage *u, struct buf *out) {
     for (int i = 0; i < USAGE_FIGURES; i++) buf_uvarint(out, usage_all(u, (enum usage_figure)i));
 }

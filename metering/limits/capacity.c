@@ -27,8 +27,17 @@ int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
     return greatest(rate < maximum ? rate : maximum, 1);
 }
 
-static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
+/* Applies auto scaling at the end of a minute with this mean use. */
+static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
+    if (!c->scaling.enabled || !c->provisioned) return;
     int64_t current = capacity_rate(c, INT64_MAX);
+    double percent = 100.0 * (double)mean / (double)current;
+    c->minutes_above = percent > c->scaling.target_percent ? c->minutes_above + 1 : 0;
+    c->minutes_below = percent < c->scaling.target_percent - BELOW_PERCENT ? c->minutes_below + 1 : 0;
+    if (c->minutes_above < ABOVE_MINUTES && c->minutes_below < BELOW_MINUTES) return;
+    int64_t wanted = (int64_t)ceil(100.0 * (double)mean / c->scaling.target_percent);
+    if (wanted < c->scaling.minimum) wanted = c->scaling.minimum;
+    else if (wanted > c->scaling.maximum) wanted = c->scaling.maximum;
     bool out = wanted > current;
     int64_t cooldown = out ? c->scaling.out_cooldown_s : c->scaling.in_cooldown_s;
     if (wanted == current || (!out && c->scaling.no_scale_in)) return;
@@ -37,17 +46,6 @@ static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
     c->scaled = wanted;
     c->scaled_at_s = now_s;
     c->minutes_above = c->minutes_below = 0;
-}
-
-static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
-    if (!c->scaling.enabled || !c->provisioned) return;
-    double percent = 100.0 * (double)mean / (double)capacity_rate(c, INT64_MAX);
-    c->minutes_above = percent > c->scaling.target_percent ? c->minutes_above + 1 : 0;
-    c->minutes_below = percent < c->scaling.target_percent - BELOW_PERCENT ? c->minutes_below + 1 : 0;
-    int64_t wanted = (int64_t)ceil(100.0 * (double)mean / c->scaling.target_percent);
-    if (wanted < c->scaling.minimum) wanted = c->scaling.minimum;
-    else if (wanted > c->scaling.maximum) wanted = c->scaling.maximum;
-    if (c->minutes_above >= ABOVE_MINUTES || c->minutes_below >= BELOW_MINUTES) scale_to(c, now_s, wanted);
 }
 
 void capacity_reverse(struct capacity *c, int64_t at_us, int64_t n) {

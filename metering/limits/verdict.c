@@ -1,47 +1,35 @@
 /* A refusal as people and programs read it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "metering/limits/limiter.h"
 
+/* The beginning of a refusal's text. %s is keyspace.table. */
+static const char *const subjects[LIMITS] = {
+    [LIMIT_CONNECTION] = "This connection's rate of statements is exceeded",
+    [LIMIT_ACCOUNT_READ] = "The account's read throughput is exceeded",
+    [LIMIT_ACCOUNT_WRITE] = "The account's write throughput is exceeded",
+    [LIMIT_TABLE_READ] = "The read capacity of table %s is exceeded",
+    [LIMIT_ON_DEMAND_READ] = "The read capacity of table %s is exceeded",
+    [LIMIT_PROVISIONED_READ] = "The read capacity of table %s is exceeded",
+    [LIMIT_TABLE_WRITE] = "The write capacity of table %s is exceeded",
+    [LIMIT_ON_DEMAND_WRITE] = "The write capacity of table %s is exceeded",
+    [LIMIT_PROVISIONED_WRITE] = "The write capacity of table %s is exceeded",
+    [LIMIT_PARTITION_READ] = "The read throughput of a partition of %s is exceeded",
+    [LIMIT_PARTITION_WRITE] = "The write throughput of a partition of %s is exceeded",
+    [LIMIT_ENTITIES_PARTITION] = "Partition guidance: too many entities of a partition of %s",
+    [LIMIT_ENTITIES_ACCOUNT] = "Partition guidance: too many entities of the account",
+    [LIMIT_GROUP_OPERATIONS] = "Partition guidance: too many operations in a batch on a partition of %s",
+    [LIMIT_GROUP_BYTES] = "Partition guidance: a batch on a partition of %s is too large",
+    [LIMIT_GROUP_SAME_ROW] = "Partition guidance: a batch on a partition of %s writes a row more than once",
+};
+
 static void put_subject(const struct limit_over *o, struct buf *out) {
-    switch (o->limit) {
-    case LIMIT_CONNECTION: buf_put_str(out, "This connection's rate of statements is exceeded"); return;
-    case LIMIT_ACCOUNT_READ: buf_put_str(out, "The account's read throughput is exceeded"); return;
-    case LIMIT_ACCOUNT_WRITE: buf_put_str(out, "The account's write throughput is exceeded"); return;
-    case LIMIT_TABLE_READ:
-    case LIMIT_ON_DEMAND_READ:
-    case LIMIT_PROVISIONED_READ:
-        buf_printf(out, "The read capacity of table %s.%s is exceeded", o->keyspace, o->table);
-        return;
-    case LIMIT_TABLE_WRITE:
-    case LIMIT_ON_DEMAND_WRITE:
-    case LIMIT_PROVISIONED_WRITE:
-        buf_printf(out, "The write capacity of table %s.%s is exceeded", o->keyspace, o->table);
-        return;
-    case LIMIT_PARTITION_READ:
-        buf_printf(out, "The read throughput of a partition of %s.%s is exceeded", o->keyspace, o->table);
-        return;
-    case LIMIT_PARTITION_WRITE:
-        buf_printf(out, "The write throughput of a partition of %s.%s is exceeded", o->keyspace, o->table);
-        return;
-    case LIMIT_ENTITIES_PARTITION:
-        buf_printf(out, "Partition guidance: too many entities of a partition of %s.%s", o->keyspace, o->table);
-        return;
-    case LIMIT_ENTITIES_ACCOUNT: buf_put_str(out, "Partition guidance: too many entities of the account"); return;
-    case LIMIT_GROUP_OPERATIONS:
-        buf_printf(out, "Partition guidance: too many operations in a batch on a partition of %s.%s", o->keyspace,
-                   o->table);
-        return;
-    case LIMIT_GROUP_BYTES:
-        buf_printf(out, "Partition guidance: a batch on a partition of %s.%s is too large", o->keyspace, o->table);
-        return;
-    case LIMIT_GROUP_SAME_ROW:
-        buf_printf(out, "Partition guidance: a batch on a partition of %s.%s writes a row more than once", o->keyspace,
-                   o->table);
-        return;
-    default: buf_put_str(out, limit_info(o->limit)->name);
-    }
+    const char *subject = subjects[o->limit] ? subjects[o->limit] : limit_info(o->limit)->name;
+    const char *name = strstr(subject, "%s");
+    if (name) buf_printf(out, "%.*s%s.%s%s", (int)(name - subject), subject, o->keyspace, o->table, name + 2);
+    else buf_put_str(out, subject);
 }
 
 static long long milliseconds(int64_t us) { return (long long)((us + 999) / 1000); }

@@ -71,8 +71,7 @@ struct op_read {
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 
-/* The rows of a write as they stand after it, or for a deletion before it. rows is 0 when there is
- * no row. */
+/* The rows of a write, after it, or for a deletion before it. rows is 0 if no row exists. */
 struct op_image {
     enum op_image_known {
         IMAGE_UNKNOWN,    /* the columns that are not written were not read */
@@ -140,8 +139,8 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_
 void op_cost_count_rows(struct op_cost *c);
 void op_cost_class(struct op_cost *c, enum query_class class, enum guidance_class guidance); /* widens */
 /* Entities of 1 KiB, as Azure Table Storage counts them: rows that were scanned, inserted, updated or
- * deleted, one for each started KiB. Of the rows of one read only the sum of the bytes is known:
- * they count one each, or one for each started KiB of that sum if it is more. */
+ * deleted, one for each started KiB. For one read only the sum of its rows' bytes is known:
+ * rows count one each, or one for each started KiB of that sum if it is more. */
 uint64_t op_read_entities(const struct op_read *r);
 uint64_t op_write_entities(const struct op_write *w);
 uint64_t op_cost_entities(const struct op_cost *c);

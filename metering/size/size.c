@@ -16,20 +16,18 @@ static uint64_t digits_size(const char *digits, size_t n) {
     return (n + 1) / 2 + 1;
 }
 
-static uint64_t small_number_size(struct slice v) {
-    int64_t n = (int8_t)v.p[0];
-    for (size_t i = 1; i < v.n; i++) n = (int64_t)((uint64_t)n << 8 | v.p[i]);
-    uint64_t magnitude = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    char digits[20];
-    size_t at = sizeof digits;
-    do digits[--at] = (char)('0' + magnitude % 10);
-    while (magnitude /= 10);
-    return digits_size(digits + at, sizeof digits - at);
-}
-
 static uint64_t number_size(struct slice v) {
     if (v.n == 0) return 1;
-    if (v.n <= 8) return small_number_size(v);
+    if (v.n <= 8) {
+        int64_t small = (int8_t)v.p[0];
+        for (size_t i = 1; i < v.n; i++) small = (int64_t)((uint64_t)small << 8 | v.p[i]);
+        uint64_t magnitude = small < 0 ? -(uint64_t)small : (uint64_t)small;
+        char text[20];
+        size_t at = sizeof text;
+        do text[--at] = (char)('0' + magnitude % 10);
+        while (magnitude /= 10);
+        return digits_size(text + at, sizeof text - at);
+    }
     mpz_t n;
     mpz_init(n);
     cql_varint_read(v, n);

@@ -25,12 +25,12 @@ static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model 
 uint64_t cql_items_size(enum size_model model);
 uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item);
 
-/* The overhead of a row beside the sizes of its values, in bytes. */
+/* The overhead of a row in addition to the sizes of its values, in bytes. */
 struct size_rule {
     enum size_model values;                     /* the model that its values are sized by */
     uint32_t row, pk_column, ck_column, column; /* for the row, and for each of its columns by their kind */
-    uint32_t keys;                              /* the bytes of keys count so many times */
-    bool ck_fifths;                             /* and those of clustering columns one more for each started five */
+    uint32_t keys;                              /* how often the bytes of keys count */
+    bool ck_fifths;                             /* clustering columns: one byte more for each started five */
     uint32_t ttl;                               /* for a row with a TTL, and for each of its columns and elements */
 };
 struct size_rule size_rule_of_current(uint32_t table_columns); /* only for size_rule_of */
@@ -67,7 +67,8 @@ static inline void size_add_column(struct size_sum *to, const struct size_rule *
     to->n_nulls++;
     to->null_bytes += size;
 }
-/* A TTL of a row with so many columns and elements, keys too; timestamps of so many bytes. */
+/* A TTL of a row with this number of columns and elements, keys included; timestamps of this number of
+ * bytes. */
 static inline void size_add_ttl(struct size_sum *to, const struct size_rule *rule, uint64_t cells) {
     to->bytes += rule->ttl * (1 + cells);
     to->ttl = true;

@@ -33,7 +33,7 @@ static void feed(struct stream *s, uint64_t seed, int n, int skew) {
         (void)heavy_add(&s->h, hash_of(key), load, &fresh);
         s->exact[key] += load;
         if (random_next(&seed) % 4) continue;
-        (void)heavy_doubt(&s->h, hash_of(key), load); /* a part of it did not happen after all */
+        (void)heavy_reverse(&s->h, hash_of(key), load); /* a part of it did not happen after all */
         s->exact[key] -= load;
     }
 }
