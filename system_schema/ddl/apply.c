@@ -584,22 +584,23 @@ static int apply_once(struct ddl *d, const struct catalog_change *change, struct
     return rc;
 }
 
-int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
-              struct err *e) {
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) {
     enum { TRIES = 20, PAUSE_MS = 10 };
     bool overtaken;
-    int rc = apply_once(d, change, out, unfinished, &overtaken, e);
+    int rc = apply_once(c->ddl, change, out, unfinished, &overtaken, e);
     for (int i = 1; overtaken && i < TRIES; i++) {
         /* the records cannot be read again while an object is freed */
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
         err_clear(e);
-        rc = apply_once(d, change, out, unfinished, &overtaken, e);
+        rc = apply_once(c->ddl, change, out, unfinished, &overtaken, e);
     }
     return rc;
 }
 
-int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) {
-    struct objects *o = d->objects;
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
+    struct objects *o = c->objects;
+    const struct ddl *d = c->ddl;
     pthread_mutex_lock(&o->lock);
     const struct catalog_object *x = object_by_id(o, unfinished);
     bool freed = !x || !object_is_gone(x) || eng_one_writer(o->eng);

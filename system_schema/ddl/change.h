@@ -3,7 +3,7 @@
 
 #include "engine/engine.h"
 #include "keyspaces/compat.h"
-#include "system_schema/objects/schema.h"
+#include "system_schema/objects/schema_change.h"
 
 struct object_kind; /* objects/object_kind.h */
 
@@ -82,3 +82,24 @@ struct catalog_change {
  * catalog_apply calls it. The compiler of a statement calls it before it checks the rest of the
  * statement. */
 int catalog_refuse_system(const struct catalog_change *change, bool cassandra_mode, struct err *e);
+
+struct catalog;
+
+/* Checks the change against the current state, persists it and starts it. Returns 1 if done, and
+ * *out is the change to report to the client, 0 if there is nothing to do (IF [NOT] EXISTS), and *out is
+ * filled, too, or -1 with err set (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode the
+ * client gets its answer at once. In cassandra mode it gets it when the object has its final
+ * status: until then *unfinished is the id to pass to catalog_outcome; 0 if the change is finished.
+ * Waits for the disk: do not call it on an event loop. */
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) MUST_CHECK;
+/* Returns the state of a change that *unfinished named: 1 if it is under way, 0 if it is done, or -1
+ * with ERR_SERVER if it has failed, which happens only by a rule of system_control. */
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
+/* Reads the version of the schema's records, and the records if other servers have changed them: the
+ * snapshot is then as new as the call. Waits for the store. Returns 0, or -1 with ERR_OVERLOADED or if
+ * the store cannot be read. */
+int catalog_catch_up(struct catalog *c, struct err *e) MUST_CHECK;
+/* Makes every unfinished change continue now, held or not. Changes that start later get the delay
+ * of their rules. */
+void catalog_release_held(struct catalog *c);

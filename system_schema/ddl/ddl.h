@@ -1,6 +1,6 @@
 /* The context of the room: statements that change the schema, and the changes that are under way.
  *
- * Life of a change: ddl_apply checks a statement, records the object in its new status and answers.
+ * Life of a change: catalog_apply checks a statement, records the object in its new status and answers.
  * The rules give it a delay. When that is over the worker (worker.c) records the final status and
  * shows it to clients. start.c resumes unfinished changes after a start. Inside system_schema only.
  */
@@ -50,11 +50,6 @@ int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *d
              struct err *e) MUST_CHECK;
 void ddl_fini(struct ddl *d);
 
-/* See catalog_apply and catalog_outcome. */
-int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
-              struct err *e) MUST_CHECK;
-int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) MUST_CHECK;
-
 /* ---- start.c: what is recorded is read; the lock is held ---- */
 
 /* Reads everything that is recorded and publishes it. */
@@ -63,8 +58,6 @@ int ddl_read(struct ddl *d, struct err *e) MUST_CHECK;
 int ddl_reload(struct ddl *d, struct err *e) MUST_CHECK;
 /* Reads the rules, the guest's record and the objects again if another server on the store has changed them. */
 void ddl_look_again(struct ddl *d);
-/* See catalog_catch_up. Without the lock. */
-int ddl_catch_up(struct ddl *d, struct err *e) MUST_CHECK;
 
 /* ---- worker.c: the status changes that follow a statement ---- */
 
@@ -94,7 +87,6 @@ int64_t ddl_step(struct ddl *d);
 void ddl_move(struct ddl *d);
 /* Passes a visible table's schema_gc_grace and dropped columns to the engine. */
 void table_tell_engine(struct objects *o, const struct catalog_object *x);
-void ddl_release_held(struct ddl *d);
 
 /* ---- truncate.c ---- */
 

@@ -247,9 +247,9 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
 
 int ddl_reload(struct ddl *d, struct err *e) { return reload(d, ddl_read, e); }
 
-int ddl_catch_up(struct ddl *d, struct err *e) {
+int catalog_catch_up(struct catalog *c, struct err *e) {
     enum { TRIES = 100, PAUSE_US = 10000 }; /* the records cannot be read again while an object is freed */
-    struct objects *o = d->objects;
+    struct objects *o = c->objects;
     uint64_t version;
     bool behind = true;
     if (eng_one_writer(o->eng)) return 0;
@@ -261,7 +261,7 @@ int ddl_catch_up(struct ddl *d, struct err *e) {
         if (behind) atomic_store(&o->noticed, true); /* the rules and the guest, too */
         if (behind) atomic_store(&o->stale, true);
         pthread_mutex_unlock(&o->lock);
-        if (behind) ddl_move(d); /* reads the records again */
+        if (behind) ddl_move(c->ddl); /* reads the records again */
     }
     if (!behind) return 0;
     return err_set(e, ERR_OVERLOADED, "The schema has changed at another server and is not read yet; try again");

@@ -288,13 +288,13 @@ int64_t ddl_step(struct ddl *d) {
     return wait_us;
 }
 
-void ddl_release_held(struct ddl *d) {
-    struct objects *o = d->objects;
+void catalog_release_held(struct catalog *c) {
+    struct objects *o = c->objects;
     pthread_mutex_lock(&o->lock);
     int64_t now = clock_mono_us(o->clock);
     for (struct catalog_object *x = o->busy; x; x = x->busy_next)
         if (x->change) x->change->due_us = now;
-    d->guest.due_us = now;
+    c->ddl->guest.due_us = now;
     objects_moved(o);
     pthread_mutex_unlock(&o->lock);
 }

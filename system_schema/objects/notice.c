@@ -106,14 +106,16 @@ static struct catalog_listener **place_of(struct objects *o, const struct catalo
     return at;
 }
 
-void objects_on_change(struct objects *o, struct catalog_listener *l) {
+void catalog_on_change(struct catalog *c, struct catalog_listener *l) {
+    struct objects *o = c->objects;
     pthread_mutex_lock(&o->lock);
     l->next = NULL;
     *place_of(o, l) = l;
     pthread_mutex_unlock(&o->lock);
 }
 
-void objects_off_change(struct objects *o, struct catalog_listener *l) {
+void catalog_off_change(struct catalog *c, struct catalog_listener *l) {
+    struct objects *o = c->objects;
     pthread_mutex_lock(&o->lock);
     struct catalog_listener **at = place_of(o, l);
     if (*at) *at = l->next;

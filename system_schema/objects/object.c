@@ -472,3 +472,48 @@ int objects_load(struct objects *o, struct err *e) {
     if (o->next_id <= l.last_id) o->next_id = l.last_id + 1;
     return 0;
 }
+
+/* ---- lookups for other rooms ---- */
+
+bool catalog_has_object(struct catalog *c, uint32_t object) {
+    pthread_mutex_lock(&c->objects->lock);
+    const struct catalog_object *x = object_by_id(c->objects, object);
+    bool there = x && !object_is_gone(x);
+    pthread_mutex_unlock(&c->objects->lock);
+    return there;
+}
+
+struct lookup {
+    const char *name;
+    uint32_t keyspace_id, id; /* id: of the object; 0 if none was found */
+};
+
+static int look_up(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct lookup *l = arg;
+    struct record r;
+    struct err damaged = {0};
+    (void)e;
+    if (record_decode(key, value, &r, &damaged) || r.status == SCHEMA_DELETED) return 0;
+    if (r.keyspace_id == l->keyspace_id && slice_is(r.name, l->name)) l->id = r.id;
+    return 0;
+}
+
+/* Looks an object up in the records of the store, which another server may have changed since they were
+ * read. Sets *id to 0 if there is none. */
+static int find_record(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
+                       uint32_t *id, struct err *e) {
+    const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', kind->tag, '/', 0};
+    struct lookup l = {.name = name, .keyspace_id = keyspace_id};
+    int rc = eng_meta_scan(o->eng, slice_str(prefix), look_up, &l, e);
+    *id = l.id;
+    return rc;
+}
+
+int catalog_recorded(struct catalog *c, const char *keyspace, const char *table, bool *recorded, struct err *e) {
+    struct objects *o = c->objects;
+    uint32_t id;
+    int rc = find_record(o, &keyspace_kind, 0, keyspace, &id, e);
+    if (rc == 0 && id && table) rc = find_record(o, &table_kind, id, table, &id, e);
+    *recorded = rc == 0 && id;
+    return rc;
+}

@@ -13,7 +13,7 @@
  * C3. Records of objects change only by objects_write, which advances the catalogue's version on
  *     the condition that it is the version of the objects in memory. So of two servers on one store
  *     that change the schema at the same time one fails, whatever objects the two change. It reads
- *     the records again, and decides the statement anew (ddl_apply).
+ *     the records again, and decides the statement anew (catalog_apply).
  */
 #pragma once
 
@@ -25,6 +25,14 @@
 #include "system_schema/objects/object_kind.h"
 #include "system_schema/objects/record.h"
 #include "system_schema/objects/snapshot.h"
+
+/* The catalogue: the contexts of its rooms. */
+struct catalog {
+    struct objects *objects;
+    struct recovery *recovery;
+    struct ddl *ddl;
+    struct system_tables *tables;
+};
 
 /* A statement's change of an object, from the statement until its end is recorded. */
 struct change_under_way {
@@ -229,13 +237,6 @@ int show_table(struct snapshot *s, struct catalog_object *x, struct err *e) MUST
 int show_type(struct snapshot *s, struct catalog_object *x, struct err *e) MUST_CHECK;
 /* Builds a snapshot with the present state of the touched objects, and makes it the current one. */
 int objects_publish(struct objects *o, struct err *e) MUST_CHECK;
-/* A reference to the current snapshot. Any thread. */
-const struct schema *objects_schema(struct objects *o);
-
-/* ---- recorded.c ---- */
-
-/* See catalog_recorded. */
-int objects_recorded(struct objects *o, const char *keyspace, const char *table, bool *recorded, struct err *e);
 
 /* ---- region.c: what a keyspace's definitions say about Regions ---- */
 
@@ -268,6 +269,3 @@ void notices_await_name(struct objects *o, const char *keyspace, const char *nam
 uint64_t object_notify(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x);
 void object_describe(struct objects *o, enum schema_change_kind kind, const struct catalog_object *x,
                      struct schema_change *out);
-/* See catalog_on_change and catalog_off_change. */
-void objects_on_change(struct objects *o, struct catalog_listener *l);
-void objects_off_change(struct objects *o, struct catalog_listener *l);

@@ -267,10 +267,21 @@ int objects_publish(struct objects *o, struct err *e) {
     return 0;
 }
 
-const struct schema *objects_schema(struct objects *o) {
+const struct schema *catalog_schema(struct catalog *c) {
+    struct objects *o = c->objects;
     pthread_mutex_lock(&o->published.lock);
     const struct schema *s = &o->published.current->schema;
     schema_ref(s);
     pthread_mutex_unlock(&o->published.lock);
     return s;
+}
+
+uint64_t catalog_generation(const struct catalog *c) {
+    return atomic_load_explicit(&c->objects->published.generation, memory_order_acquire);
+}
+
+void catalog_schema_version(struct catalog *c, uint8_t version[16]) {
+    const struct schema *s = catalog_schema(c);
+    memcpy(version, s->version, 16);
+    schema_unref(s);
 }

@@ -1,7 +1,7 @@
-/* A change of the schema, as clients and the listeners of the catalogue learn of it. */
+/* The current schema, and its changes as clients and the listeners of the catalogue receive them. */
 #pragma once
 
-#include <stdint.h>
+#include "system_schema/objects/schema.h"
 
 /* A change of the schema, as the protocol reports it to clients (SCHEMA_CHANGE result and event,
  * protocol v4 section 4.2.5.5). DROPPED is reported when the drop begins. GONE is not reported
@@ -27,3 +27,25 @@ struct catalog_listener {
     void *arg;
     struct catalog_listener *next; /* the catalogue's; registered later */
 };
+
+struct catalog;
+
+/* The listener is the caller's, and stays valid until catalog_off_change. */
+void catalog_on_change(struct catalog *c, struct catalog_listener *l);
+/* After it returns the catalogue no longer calls the listener, which may not be registered. */
+void catalog_off_change(struct catalog *c, struct catalog_listener *l);
+
+/* A reference to the current snapshot; schema_unref it. Any thread. */
+const struct schema *catalog_schema(struct catalog *c);
+/* Generation of the current snapshot, by one atomic load: the holder of a snapshot compares it to
+ * see whether the snapshot is still the current one. */
+uint64_t catalog_generation(const struct catalog *c);
+/* The version of the schema that clients see now. Any thread. */
+void catalog_schema_version(struct catalog *c, uint8_t version[16]);
+/* True if the object (schema_change.object) exists, in any status. False once its name is free. */
+bool catalog_has_object(struct catalog *c, uint32_t object) MUST_CHECK;
+/* Sets *recorded to whether the records of the store contain the table (NULL: the keyspace) and it is
+ * not gone. Unlike a snapshot they contain what other servers have changed until now. Waits for the
+ * store. Returns 0, or -1 if the store cannot be read. */
+int catalog_recorded(struct catalog *c, const char *keyspace, const char *table, bool *recorded,
+                     struct err *e) MUST_CHECK;

@@ -525,7 +525,10 @@ int recovery_load(struct recovery *r, struct err *e) {
 
 /* ---- queries ---- */
 
-int64_t recovery_since(struct recovery *r, uint32_t history) {
+int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery->window_us; }
+
+int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
+    struct recovery *r = c->recovery;
     pthread_mutex_lock(&r->objects->lock);
     const struct history *h = r->histories;
     while (h && h->id != history) h = h->next;
@@ -588,7 +591,8 @@ static void set_earliest(struct recovery *r, struct listed *all, uint32_t n) {
     qsort(all, n, sizeof(*all), by_number);
 }
 
-int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg) {
+int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct history_report *h), void *arg) {
+    struct recovery *r = c->recovery;
     struct arena a;
     uint32_t n;
     arena_init(&a, 16 * 1024, 0);

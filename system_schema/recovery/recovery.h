@@ -132,10 +132,6 @@ int recovery_erase(struct recovery *r, struct history *h, struct err *e) MUST_CH
 
 /* One round of the recovery worker, for its ticker. arg: the struct recovery. */
 int64_t recovery_work(void *arg);
-/* See catalog_restorable_since and catalog_each_history. */
-int64_t recovery_since(struct recovery *r, uint32_t history);
-int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg);
-
 /* ---- saved.c: keyspaces of saved states ---- */
 
 struct saved_keyspaces *saved_keyspaces_new(struct recovery *r) MUST_CHECK;
@@ -144,12 +140,6 @@ void saved_keyspaces_free(struct saved_keyspaces *all);
 /* Frees spares in the store that memory does not know, when the catalogue is read. The lock is
  * held, or no other thread exists yet. */
 int saved_keyspaces_clean(struct recovery *r, struct err *e) MUST_CHECK;
-/* See catalog_saved_prepare and the functions that follow it. */
-void saved_prepare(struct recovery *r, const char *name, const char *keyspace);
-int saved_await(struct recovery *r, const char *name, const char *keyspace, struct err *e) MUST_CHECK;
-void saved_forget(struct recovery *r, const char *name);
-int saved_put_back(struct recovery *r, const char *name, struct err *e) MUST_CHECK;
-
 /* ---- stray.c; the lock is held ---- */
 
 /* Frees the rows of one id that belongs to no object; the first call searches for such ids.

@@ -274,7 +274,8 @@ static struct spare *spare_of(struct recovery *r, const char *name, const char *
     return r->saved->first = s;
 }
 
-void saved_prepare(struct recovery *r, const char *name, const char *keyspace) {
+void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace) {
+    struct recovery *r = c->recovery;
     struct saved_keyspaces *all = r->saved;
     struct err e = {0};
     pthread_mutex_lock(&all->lock);
@@ -285,7 +286,8 @@ void saved_prepare(struct recovery *r, const char *name, const char *keyspace) {
     pthread_mutex_unlock(&all->lock);
 }
 
-int saved_await(struct recovery *r, const char *name, const char *keyspace, struct err *e) {
+int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) {
+    struct recovery *r = c->recovery;
     struct saved_keyspaces *all = r->saved;
     pthread_mutex_lock(&all->lock);
     struct spare *s = spare_of(r, name, keyspace, e);
@@ -295,7 +297,8 @@ int saved_await(struct recovery *r, const char *name, const char *keyspace, stru
     return rc;
 }
 
-void saved_forget(struct recovery *r, const char *name) {
+void catalog_saved_forget(struct catalog *c, const char *name) {
+    struct recovery *r = c->recovery;
     struct saved_keyspaces *all = r->saved;
     for (;;) {
         pthread_mutex_lock(&all->lock);
@@ -365,8 +368,9 @@ static int put_saved(struct look *l, const struct record *r, struct err *e) {
 
 static uint32_t history_of(const void *arg, uint32_t id) { return part_of(arg, SPARE_HISTORY, id); }
 
-int saved_put_back(struct recovery *r, const char *name, struct err *e) {
-    struct objects *o = r->objects;
+int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) {
+    struct recovery *r = c->recovery;
+    struct objects *o = c->objects;
     struct meta_batch b;
     pthread_mutex_lock(&o->lock);
     pthread_mutex_lock(&r->saved->lock);

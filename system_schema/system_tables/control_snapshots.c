@@ -12,7 +12,7 @@ static int emit(void *arg, const char *name, const char *keyspace, int64_t saved
 }
 
 YIELDS(control_snapshots) {
-    return eng_state_each(context_of(ro->table)->objects->eng, emit, ro, ro->ctx->err);
+    return eng_state_each(context_of(ro->table)->catalog->objects->eng, emit, ro, ro->ctx->err);
 }
 
 enum { NAME_ROOM = 64 };

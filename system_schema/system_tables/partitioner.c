@@ -24,7 +24,6 @@ static const struct ddl_subject subject = {"UPDATE PARTITIONER", "system", "loca
 static const int64_t retry_us = 1000000;
 
 const char *partitioner_name(enum partitioner_id p) { return partitioners[p]; }
-enum partitioner_id partitioner_now(const struct partitioner *p) { return atomic_load(&p->now); }
 bool partitioner_is_switching(const struct partitioner *p) { return atomic_load(&p->now) != atomic_load(&p->next); }
 
 /* ---- the record ---- */

@@ -16,7 +16,6 @@ struct partitioner {
     char failure[DDL_WORDS_MAX];
 };
 
-enum partitioner_id partitioner_now(const struct partitioner *p);
 bool partitioner_is_switching(const struct partitioner *p);
 /* Loads the record, after the rules; a switch that was under way goes on. The lock is held. */
 int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) MUST_CHECK;

@@ -39,7 +39,7 @@ static int refuse_column(const struct input *in, const char *column) {
 /* ---- ddl: the rules ---- */
 
 YIELDS(control_ddl) {
-    struct ddl *d = context_of(ro->table)->ddl;
+    struct ddl *d = context_of(ro->table)->catalog->ddl;
     int rc = 0;
     pthread_mutex_lock(&d->objects->lock);
     for (uint32_t i = 0; i < d->rules.n && rc == 0; i++) {
@@ -57,7 +57,7 @@ YIELDS(control_ddl) {
 }
 
 WRITES(control_ddl) {
-    struct ddl *d = context_of(table)->ddl;
+    struct ddl *d = context_of(table)->catalog->ddl;
     const struct input in = {ctx, table, change};
     bool failed = false;
     const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed),
@@ -121,12 +121,12 @@ static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", s
 
 YIELDS(control_objects) {
     const struct system_tables *s = context_of(ro->table);
-    pthread_mutex_lock(&s->objects->lock);
-    int rc = emit_objects(ro, s->objects);
+    pthread_mutex_lock(&s->catalog->objects->lock);
+    int rc = emit_objects(ro, s->catalog->objects);
     const struct partitioner *p = &s->partitioner;
     if (rc == 0 && partitioner_is_switching(p) && row_out_wants(ro, 0, switch_keyspace)) {
-        struct clock *clock = s->objects->clock;
-        int64_t since = clock_wall_us(clock) - clock_mono_us(clock), due_us = s->ddl->guest.due_us;
+        struct clock *clock = s->catalog->objects->clock;
+        int64_t since = clock_wall_us(clock) - clock_mono_us(clock), due_us = s->catalog->ddl->guest.due_us;
         row_text(ro, "keyspace_name", switch_keyspace);
         row_text(ro, "kind", switch_kind);
         row_text(ro, "name", switch_name);
@@ -138,7 +138,7 @@ YIELDS(control_objects) {
         if (*p->failure) row_text_copy(ro, "failure", p->failure);
         rc = row_out_emit(ro);
     }
-    pthread_mutex_unlock(&s->objects->lock);
+    pthread_mutex_unlock(&s->catalog->objects->lock);
     return rc;
 }
 
@@ -187,7 +187,7 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
 }
 
 static int obey_all(struct system_tables *s, const struct order *o, struct err *e) {
-    struct objects *objects = s->objects;
+    struct objects *objects = s->catalog->objects;
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
     for (uint32_t i = 0; i < objects->n_all; i++) {
@@ -201,8 +201,8 @@ static int obey_all(struct system_tables *s, const struct order *o, struct err *
     bool is_switch = partitioner_is_switching(p) && is_meant(o, switch_keyspace, switch_kind, switch_name);
     if (is_switch && o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
     if (is_switch && o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
-    if (is_switch && o->hold == HOLD) s->ddl->guest.due_us = INT64_MAX;
-    if (is_switch && o->hold == RELEASE) s->ddl->guest.due_us = clock_mono_us(objects->clock);
+    if (is_switch && o->hold == HOLD) s->catalog->ddl->guest.due_us = INT64_MAX;
+    if (is_switch && o->hold == RELEASE) s->catalog->ddl->guest.due_us = clock_mono_us(objects->clock);
     return found || is_switch || !alone
                ? 0
                : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
@@ -223,9 +223,9 @@ WRITES(control_objects) {
                            table->name);
     if (held.n == VALUE_NULL) return err_invalid(ctx->err, "held is true or false");
     if (!value_is_unset(held)) o.hold = held.n == 1 && *held.p ? HOLD : RELEASE;
-    pthread_mutex_lock(&s->objects->lock);
+    pthread_mutex_lock(&s->catalog->objects->lock);
     int rc = obey_all(s, &o, ctx->err);
-    pthread_mutex_unlock(&s->objects->lock);
-    if (rc == 0) ddl_step(s->ddl); /* so that released changes have ended when this is answered */
+    pthread_mutex_unlock(&s->catalog->objects->lock);
+    if (rc == 0) ddl_step(s->catalog->ddl); /* so that released changes have ended when this is answered */
     return rc;
 }

@@ -24,7 +24,7 @@ static uint64_t bytes_of(const struct eng_row *row) {
 }
 
 static int sample(struct row_out *ro, uint32_t storage, int64_t from, int64_t to, struct estimate *out) {
-    const struct objects *o = context_of(ro->table)->objects;
+    const struct objects *o = context_of(ro->table)->catalog->objects;
     const struct eng_scan_spec spec = {.table = storage,
                                        .token_from = from,
                                        .token_to = to,

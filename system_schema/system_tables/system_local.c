@@ -208,7 +208,7 @@ YIELDS(local) {
     else row_bytes(ro, "host_id", slice_of(s->node.host_id, 16));
     row_inet(ro, "listen_address", address);
     row_int(ro, "listen_port", 7000);
-    row_text(ro, "native_protocol_version", s->objects->mode == MODE_CASSANDRA ? "5" : "4");
+    row_text(ro, "native_protocol_version", s->catalog->objects->mode == MODE_CASSANDRA ? "5" : "4");
     row_text(ro, "partitioner", partitioner_name(ro->ctx->partitioner));
     row_text(ro, "rack", info->rack);
     row_text(ro, "release_version", info->release_version);

@@ -21,17 +21,18 @@ static int each_table(struct row_out *ro, const struct schema_space *space, tabl
     return 0;
 }
 
-void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct table_capacity *out) {
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct table_capacity *out) {
+    const struct catalog_scaling *scaling = c->tables->scaling;
     schema_capacity(t, out);
     if (!out->provisioned || !scaling || !scaling->units(scaling->arg, t->object, out->units)) return;
     for (int of = READ_CAPACITY; of <= WRITE_CAPACITY; of++)
         if (out->warm[of] < out->units[of]) out->warm[of] = out->units[of];
 }
 
-int shown_settings(const struct system_tables *s, const struct schema_table *t, const char *region, struct arena *a,
-                   struct table_settings *out) {
+int catalog_settings(struct catalog *c, const struct schema_table *t, const char *region, struct arena *a,
+                     struct table_settings *out) {
     struct table_capacity k;
-    scaled_capacity(s->scaling, t, &k);
+    catalog_capacity(c, t, &k);
     *out = t->settings;
     if (k.provisioned) {
         out->read_capacity_units = k.units[READ_CAPACITY];
@@ -41,14 +42,14 @@ int shown_settings(const struct system_tables *s, const struct schema_table *t, 
         SETTING_SET(out, on_demand_since_ms, k.on_demand_since_ms);
     }
     out->given |= SETTING_BIT(encryption_type) | SETTING_BIT(point_in_time_recovery);
-    if (t->history) SETTING_SET(out, restorable_since_ms, recovery_since(s->recovery, t->history) / 1000);
+    if (t->history) SETTING_SET(out, restorable_since_ms, catalog_restorable_since(c, t->history) / 1000);
     if (out->default_time_to_live > 0 && !(out->given & SETTING_BIT(ttl))) SETTING_SET(out, ttl, true);
     if (!(out->given & SETTING_BIT(stream_label))) return 0;
     out->given |= SETTING_BIT(view_type);
     SETTING_SET(out, stream_status, out->cdc);
     SETTING_SET(out, stream_arn,
                 arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", region,
-                             s->node.info.account, t->keyspace->name, t->name, out->stream_label));
+                             c->tables->node.info.account, t->keyspace->name, t->name, out->stream_label));
     return out->stream_arn ? 0 : -1;
 }
 
@@ -58,7 +59,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
     const struct system_tables *tables = context_of(ro->table);
     struct table_settings s;
     struct buf properties;
-    if (shown_settings(tables, t, tables->node.info.region, ro->ctx->arena, &s)) {
+    if (catalog_settings(tables->catalog, t, tables->node.info.region, ro->ctx->arena, &s)) {
         ro->failed = true;
         return;
     }
@@ -92,7 +93,7 @@ static int emit_event(void *arg, const struct history_row *h) {
      * 35 days behind that of earliest_restorable_timestamp. */
     bool restorable = strcmp(h->event, "DROP") == 0 && h->settings.point_in_time_recovery;
     put_custom_properties(ro, &t,
-                          restorable ? h->at_ms + context_of(ro->table)->recovery->window_us / 1000 : 0);
+                          restorable ? h->at_ms + context_of(ro->table)->catalog->recovery->window_us / 1000 : 0);
     return row_out_emit(ro);
 }
 
@@ -101,7 +102,8 @@ YIELDS(mcs_tables_history) {
     const struct value *key = ro->ctx->key;
     struct slice s = key ? value_slice(key[0]) : slice_of(NULL, 0);
     const char *keyspace = key && !value_is_null(key[0]) ? (const char *)arena_dup(ro->ctx->arena, s).p : NULL;
-    return history_each(context_of(ro->table)->objects, keyspace, ro->ctx->arena, emit_event, ro, ro->ctx->err);
+    return history_each(context_of(ro->table)->catalog->objects, keyspace, ro->ctx->arena, emit_event, ro,
+                        ro->ctx->err);
 }
 
 bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {

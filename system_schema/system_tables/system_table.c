@@ -199,7 +199,8 @@ static struct system_table *all_tables(struct system_tables *s, uint32_t n_more,
     for (size_t i = 0; i < *n; i++) {
         struct schema_virtual *virt = &all[i].virt;
         virt->owner = s;
-        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (s->objects->mode == MODE_CASSANDRA)) continue;
+        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (s->catalog->objects->mode == MODE_CASSANDRA))
+            continue;
         virt->write = NULL;
         virt->erased = false;
     }
@@ -218,7 +219,7 @@ static struct system_table *all_tables(struct system_tables *s, uint32_t n_more,
 
 int system_tables_build(struct system_tables *s, uint32_t n_more, const struct virtual_table *more, struct arena *a,
                         struct err *e) {
-    struct objects *o = s->objects;
+    struct objects *o = s->catalog->objects;
     /* The flags of the tables that this mode and the reported release show. */
     const char *v = s->node.info.release_version;
     int mode = o->mode == MODE_KEYSPACES ? KEYSPACES : 0;

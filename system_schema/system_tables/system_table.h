@@ -11,9 +11,7 @@
 struct trace_store;
 
 struct system_tables {
-    struct objects *objects;
-    struct recovery *recovery;
-    struct ddl *ddl;
+    struct catalog *catalog;
     struct node node;
     struct partitioner partitioner;
     struct trace_store *traces;            /* or NULL */
@@ -62,8 +60,3 @@ bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *r
 int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */
 int emit_columns(struct row_out *ro, const struct schema_table *t);
-/* As schema_capacity, but units that auto scaling provides replace those of the definition. */
-void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct table_capacity *out);
-/* As catalog_settings. */
-int shown_settings(const struct system_tables *s, const struct schema_table *t, const char *region, struct arena *a,
-                   struct table_settings *out) MUST_CHECK;

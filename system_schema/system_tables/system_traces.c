@@ -94,12 +94,12 @@ static int emit_events(void *arg, const struct trace_session *s) {
 
 YIELDS(trace_sessions) {
     const struct system_tables *s = context_of(ro->table);
-    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ro->ctx->key, emit_session, ro);
+    return trace_store_each(s->traces, clock_wall_us(s->catalog->objects->clock), ro->ctx->key, emit_session, ro);
 }
 
 YIELDS(trace_events) {
     const struct system_tables *s = context_of(ro->table);
-    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ro->ctx->key, emit_events, ro);
+    return trace_store_each(s->traces, clock_wall_us(s->catalog->objects->clock), ro->ctx->key, emit_events, ro);
 }
 
 /* In cassandra mode a role with MODIFY may write any row, and delete rows and columns. In keyspaces mode only
@@ -117,14 +117,14 @@ static int write_traces(const struct virtual_context *ctx, const struct schema_t
         trace_store_delete(s->traces, session, events);
         return 0;
     }
-    if (s->objects->mode == MODE_KEYSPACES && row)
+    if (s->catalog->objects->mode == MODE_KEYSPACES && row)
         return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
                            table->name);
-    if (s->objects->mode == MODE_KEYSPACES)
+    if (s->catalog->objects->mode == MODE_KEYSPACES)
         return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
     const struct slice event = events ? value_slice(change->values[1]) : session;
     if (session.n != 16 || event.n != 16) return err_invalid(ctx->err, "Key may not be empty");
-    return trace_store_write(s->traces, clock_wall_us(s->objects->clock), ctx->traces_of, session,
+    return trace_store_write(s->traces, clock_wall_us(s->catalog->objects->clock), ctx->traces_of, session,
                              events ? &event : NULL, row ? NULL : change->values, table->n_columns,
                              change->kind == VIRTUAL_INSERT, ctx->err);
 }

@@ -53,12 +53,12 @@ void world_free(struct world *w) {
 
 void advance(struct world *w, int64_t ms) {
     w->clock.now_us += ms * 1000;
-    ddl_step(&w->catalog->ddl);
+    ddl_step(w->catalog->ddl);
 }
 
 void wait_until_freed(struct world *w) {
     struct catalog *c = w->catalog;
-    struct objects *o = &c->objects;
+    struct objects *o = c->objects;
     pthread_mutex_lock(&o->lock);
     for (uint32_t i = 0; i < o->n_all; i++)
         while (i < o->n_all && object_is_gone(o->all[i])) pthread_cond_wait(&o->moved, &o->lock);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 struct fake_clock {
     struct clock clock; /* first */

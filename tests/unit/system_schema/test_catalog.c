@@ -116,7 +116,7 @@ static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone
     advance(w, 100);
     assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
     wait_until_freed(w);
-    assert_int_equal(w->catalog->objects.n_all, 2);
+    assert_int_equal(w->catalog->objects->n_all, 2);
     world_free(w);
 }
 
@@ -185,7 +185,7 @@ static void test_dropped_keyspace_takes_its_tables_along(void **state) {
     assert_int_equal(make_table(w, "ks", "a"), 1);
     assert_int_equal(make_table(w, "ks", "b"), 1);
     assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
-    ddl_step(&w->catalog->ddl);
+    ddl_step(w->catalog->ddl);
     const struct schema *s = catalog_schema(w->catalog);
     assert_null(schema_keyspace_find(s, "ks"));
     schema_unref(s);

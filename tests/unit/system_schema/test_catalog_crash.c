@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 #include "system_schema/objects/table_event.h"
 
 struct world {
@@ -48,15 +48,15 @@ static void world_close(struct world *w) {
 
 static uint32_t n_pending(struct catalog *c) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->objects.n_all; i++) n += c->objects.all[i]->status != SCHEMA_ACTIVE;
+    for (uint32_t i = 0; i < c->objects->n_all; i++) n += c->objects->all[i]->status != SCHEMA_ACTIVE;
     return n;
 }
 
 /* What was dropped is freed, too. */
 static void wait_until_settled(struct catalog *c) {
-    pthread_mutex_lock(&c->objects.lock);
-    while (n_pending(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
-    pthread_mutex_unlock(&c->objects.lock);
+    pthread_mutex_lock(&c->objects->lock);
+    while (n_pending(c)) pthread_cond_wait(&c->objects->moved, &c->objects->lock);
+    pthread_mutex_unlock(&c->objects->lock);
 }
 
 /* ---- the script ---- */
@@ -158,7 +158,7 @@ static void check_events(struct world *w, int steps) {
         want[2] += script[i].op == CATALOG_DROP_TABLE ? 1 : script[i].op == CATALOG_DROP_KEYSPACE ? 2 : 0;
     }
     arena_init(&a, 4096, 0);
-    assert_int_equal(history_each(&w->catalog->objects, "ks", &a, count_events, have, &w->err), 0);
+    assert_int_equal(history_each(w->catalog->objects, "ks", &a, count_events, have, &w->err), 0);
     arena_fini(&a);
     for (int i = 0; i < 3; i++)
         if (want[i] != have[i]) fail_msg("%d events of kind %d in the history, not %d", have[i], i, want[i]);
@@ -166,8 +166,8 @@ static void check_events(struct world *w, int steps) {
 
 /* The end of a statement that was seen is not under way again; only the one after it may be. */
 static void check_under_way(struct world *w, int64_t nth, int seen) {
-    for (uint32_t i = 0; i < w->catalog->objects.n_all; i++) {
-        enum schema_status status = w->catalog->objects.all[i]->status;
+    for (uint32_t i = 0; i < w->catalog->objects->n_all; i++) {
+        enum schema_status status = w->catalog->objects->all[i]->status;
         if (status == SCHEMA_ACTIVE) continue;
         if (seen == ARRAY_LEN(script))
             fail_msg("step %d: all was seen to end, and something is %s", (int)nth, schema_status_name(status));

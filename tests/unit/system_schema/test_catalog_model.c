@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 #ifdef __SANITIZE_THREAD__
 enum { STEPS = 5000 }; /* what the model says of values is proven without it */
@@ -222,24 +222,24 @@ static void run_statement(struct world *w) {
 /* ---- what is there ---- */
 
 static bool is_freed(const struct catalog *c) {
-    for (uint32_t i = 0; i < c->objects.n_all; i++)
-        if (object_is_gone(c->objects.all[i])) return false;
+    for (uint32_t i = 0; i < c->objects->n_all; i++)
+        if (object_is_gone(c->objects->all[i])) return false;
     return true;
 }
 
 /* What is due has ended, and nothing is being freed while a fault point is armed. */
 static void settle(struct world *w) {
     struct catalog *c = w->catalog;
-    ddl_step(&c->ddl);
-    pthread_mutex_lock(&c->objects.lock);
-    while (!is_freed(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
-    pthread_mutex_unlock(&c->objects.lock);
+    ddl_step(c->ddl);
+    pthread_mutex_lock(&c->objects->lock);
+    while (!is_freed(c)) pthread_cond_wait(&c->objects->moved, &c->objects->lock);
+    pthread_mutex_unlock(&c->objects->lock);
 }
 
 static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
                      uint32_t *id) {
-    for (uint32_t i = 0; i < c->objects.n_all; i++) {
-        const struct catalog_object *x = c->objects.all[i];
+    for (uint32_t i = 0; i < c->objects->n_all; i++) {
+        const struct catalog_object *x = c->objects->all[i];
         if (x->kind != kind || x->keyspace_id != keyspace_id || strcmp(x->name, name) != 0) continue;
         *id = x->id;
         return x->status;
@@ -275,7 +275,7 @@ static void check_all(struct world *w) {
             check_table(s, keyspace, table, status, &w->m.tables[k][t]);
         }
     }
-    assert_int_equal(w->catalog->objects.n_all, n);
+    assert_int_equal(w->catalog->objects->n_all, n);
     schema_unref(s);
 }
 
@@ -285,10 +285,10 @@ static void set_rule(struct world *w) {
     const struct ddl_subject everything = {"*", "*", "*"};
     w->held = draw(w, 2);
     w->fails = draw(w, 4) == 0;
-    pthread_mutex_lock(&w->catalog->objects.lock);
+    pthread_mutex_lock(&w->catalog->objects->lock);
     const char *delay = w->held ? "held" : "none", *failure = w->fails ? "no luck" : "";
-    assert_int_equal(rules_set(&w->catalog->ddl, &everything, delay, failure, &w->err), 0);
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    assert_int_equal(rules_set(w->catalog->ddl, &everything, delay, failure, &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
 }
 
 /* Rules are forgotten, with what they said of changes under way; the changes are not. */
@@ -309,15 +309,15 @@ static void release_one(struct world *w) {
     if (!is_pending(o) || o->with_keyspace) return;
     snprintf(keyspace, sizeof keyspace, "k%d", k);
     snprintf(table, sizeof table, "t%d", t);
-    pthread_mutex_lock(&w->catalog->objects.lock);
-    for (uint32_t i = 0; i < w->catalog->objects.n_all; i++) {
-        struct catalog_object *x = w->catalog->objects.all[i];
-        const struct form_context at = object_context(&w->catalog->objects, x);
+    pthread_mutex_lock(&w->catalog->objects->lock);
+    for (uint32_t i = 0; i < w->catalog->objects->n_all; i++) {
+        struct catalog_object *x = w->catalog->objects->all[i];
+        const struct form_context at = object_context(w->catalog->objects, x);
         if (!object_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 &&
             strcmp(at.name, t == TABLES ? keyspace : table) == 0)
             x->change->due_us = 0;
     }
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
     bool dropped = ks->status == SCHEMA_DELETING && o == ks;
     finish(o, o == ks ? NULL : ks);
     if (dropped) finish_keyspace(&w->m, k);

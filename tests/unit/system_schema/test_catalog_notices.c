@@ -22,14 +22,14 @@ static void look_around(void *arg, const struct schema_change *change) {
     struct err e = {0};
     int64_t end_us = clock_machine_us(&clock_real) + LOCK_HANGS_AFTER * INT64_C(1000000);
     s->n_calls++;
-    while (pthread_mutex_trylock(&s->w->catalog->objects.lock)) {
+    while (pthread_mutex_trylock(&s->w->catalog->objects->lock)) {
         if (clock_machine_us(&clock_real) > end_us) {
             s->n_locked++;
             return;
         }
         sched_yield();
     }
-    pthread_mutex_unlock(&s->w->catalog->objects.lock);
+    pthread_mutex_unlock(&s->w->catalog->objects->lock);
     if (change->object == s->unfinished) s->n_answered += catalog_outcome(s->w->catalog, s->unfinished, &e) != 1;
 }
 
@@ -117,9 +117,9 @@ static void test_listeners_hear_of_a_failed_creation(void **state) {
     struct world *w = world_new(MODE_KEYSPACES, "none");
     const struct ddl_subject of = {"CREATE TABLE", "ks", "t"};
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    pthread_mutex_lock(&w->catalog->objects.lock);
-    assert_int_equal(rules_set(&w->catalog->ddl, &of, "100", "no luck", &w->err), 0);
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_lock(&w->catalog->objects->lock);
+    assert_int_equal(rules_set(w->catalog->ddl, &of, "100", "no luck", &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
     unsigned before = w->n_changes;
     assert_int_equal(make_table(w, "ks", "t"), 1);
     assert_int_equal(w->n_changes, before);

@@ -8,7 +8,7 @@
 
 #include "engine/named.h"
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 struct world {
     struct eng *eng;
@@ -111,7 +111,7 @@ static void check_type_survives(struct world *w, const char *table, const struct
     assert_non_null(t);
     assert_true(cql_type_eq(schema_column_find(t, "v")->type, type));
     schema_unref(s);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "after"}),
                      1);
 }
@@ -179,7 +179,7 @@ static void test_column_names_and_numbers_above_the_limits_are_refused(void **st
     free(columns);
     assert_int_equal(make_table(w, "ks", "after", i), 1);
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     assert_true(find(w, "ks", "t") && find(w, "ks", "wide") && find(w, "ks", "after"));
     world_free(w);
 }
@@ -251,7 +251,7 @@ static void test_a_record_with_a_number_as_it_was_given_is_read(void **state) {
     put(w, 't', id, buf_slice(&record));
     buf_fini(&record);
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     const struct schema *s = catalog_schema(w->catalog);
     assert_int_equal(schema_table_any(s, "ks", "t")->settings.read_capacity_units, 7);
     schema_unref(s);
@@ -272,7 +272,7 @@ static void test_damaged_table_is_set_aside_and_the_rest_serves(void **state) {
     for (size_t n = 0; n < whole.n; n++) { /* cut short anywhere */
         put(w, 't', id, slice_of(whole.p, n));
         world_restart(w);
-        assert_int_equal(w->catalog->objects.n_set_aside, 1);
+        assert_int_equal(w->catalog->objects->n_set_aside, 1);
         assert_int_equal(find(w, "ks", "damaged"), 0);
         assert_int_not_equal(find(w, "ks", "sound"), 0);
     }
@@ -289,7 +289,7 @@ static void test_damaged_table_is_set_aside_and_the_rest_serves(void **state) {
     put(w, 't', id, buf_slice(&whole)); /* both are there again: the newer one waits aside */
     world_restart(w);
     assert_int_equal(find(w, "ks", "damaged"), id);
-    assert_int_equal(w->catalog->objects.n_set_aside, 1);
+    assert_int_equal(w->catalog->objects->n_set_aside, 1);
     buf_fini(&whole);
     world_free(w);
 }
@@ -298,14 +298,14 @@ static void test_tables_of_a_damaged_keyspace_keep_their_data(void **state) {
     (void)state;
     struct world *w = world_new();
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    uint32_t id = w->catalog->objects.all[0]->id;
+    uint32_t id = w->catalog->objects->all[0]->id;
     assert_int_equal(make_keyspace(w, "other"), 1);
     assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
     uint32_t table = find(w, "ks", "t");
     struct buf whole = get(w, 'k', id);
     put(w, 'k', id, slice_of(whole.p, 5));
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 2);
+    assert_int_equal(w->catalog->objects->n_set_aside, 2);
     assert_int_equal(make_table(w, "other", "t", cql_type_scalar(CQL_INT)), 1);
     assert_true(find(w, "other", "t") > table);
     put(w, 'k', id, buf_slice(&whole));
@@ -347,7 +347,7 @@ static void test_change_that_cannot_be_read_is_given_up(void **state) {
     record_encode(&r, &out);
     put(w, 't', id, buf_slice(&out));
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     assert_int_equal(find(w, "ks", "t"), id);
     assert_int_equal(add_column(w, "t", "n", cql_type_scalar(CQL_INT)), 1);
     buf_fini(&out);
@@ -400,7 +400,7 @@ static void test_records_of_version_1_are_read(void **state) {
     uint32_t id = find(w, "ks", "t");
     put_as_version_1(w, id);
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     assert_int_equal(find(w, "ks", "t"), id);
     assert_int_equal(add_column(w, "t", "n", cql_type_scalar(CQL_INT)), 1); /* written anew, as version 2 */
     world_restart(w);
@@ -425,10 +425,10 @@ static void test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside(voi
     assert_int_equal(make_table(w, "ks", "l", made(w, CQL_LIST, false, tuple, 1, 0)), 1);
     const uint32_t ids[] = {find(w, "ks", "c"), find(w, "ks", "s"), find(w, "ks", "l")};
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    assert_int_equal(w->catalog->objects->n_set_aside, 0);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) put_as_version_1(w, ids[i]);
     world_restart(w);
-    assert_int_equal(w->catalog->objects.n_set_aside, 2);
+    assert_int_equal(w->catalog->objects->n_set_aside, 2);
     assert_true(!find(w, "ks", "c") && !find(w, "ks", "s") && find(w, "ks", "l"));
     world_free(w);
 }

@@ -126,14 +126,14 @@ static int count_stored(void *arg, uint32_t id, struct err *e) {
 static void restart_with_strays(struct world *w, uint32_t n[2]) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t"), 1);
-    struct objects *o = &w->catalog->objects;
+    struct objects *o = w->catalog->objects;
     write_row(w, object_find(o, &table_kind, object_find(o, &keyspace_kind, 0, "ks")->id, "t")->storage);
     write_row(w, STRAY);
     world_restart(w, MODE_CASSANDRA, "none");
     for (bool done = false; !done; usleep(1000)) {
-        pthread_mutex_lock(&w->catalog->objects.lock);
-        done = w->catalog->recovery.strays.looked && !w->catalog->recovery.strays.n;
-        pthread_mutex_unlock(&w->catalog->objects.lock);
+        pthread_mutex_lock(&w->catalog->objects->lock);
+        done = w->catalog->recovery->strays.looked && !w->catalog->recovery->strays.n;
+        pthread_mutex_unlock(&w->catalog->objects->lock);
     }
     n[0] = n[1] = 0;
     assert_int_equal(eng_each_stored(w->eng, count_stored, n, &w->err), 0);

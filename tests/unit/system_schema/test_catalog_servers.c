@@ -118,7 +118,7 @@ static void test_two_servers_give_no_id_twice(void **state) {
     for (int i = 0; i < TABLES; i++) assert_int_equal(storage_of(w[0], "ks", names[i]), ids[i]);
     uint32_t last = ids[TABLES - 1];
     for (int i = 0; i < TABLES; i++) {
-        struct objects *o = &w[i % 2]->catalog->objects;
+        struct objects *o = w[i % 2]->catalog->objects;
         uint32_t id;
         pthread_mutex_lock(&o->lock);
         assert_int_equal(objects_next_id(o, &id, &w[i % 2]->err), 0);
@@ -191,7 +191,7 @@ static void test_a_name_is_used_again_when_the_old_rows_are_freed(void **state) 
 static void test_a_truncation_is_carried_by_the_server_that_was_asked(void **state) {
     (void)state;
     struct world *w = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
-    struct objects *o = &w->catalog->objects;
+    struct objects *o = w->catalog->objects;
     struct schema_change out;
     uint32_t unfinished;
     const struct catalog_change truncate = {.op = CATALOG_TRUNCATE_TABLE, .keyspace = "ks", .name = "t"};
@@ -266,9 +266,9 @@ static void test_a_change_that_another_server_makes_fail_has_failed_here(void **
         uint32_t unfinished;
         advance(w[1], 0);
         for (int k = 0; k < 2; k++) {
-            pthread_mutex_lock(&w[k]->catalog->objects.lock);
-            assert_int_equal(rules_set(&w[k]->catalog->ddl, &of, "100", "no luck", &w[k]->err), 0);
-            pthread_mutex_unlock(&w[k]->catalog->objects.lock);
+            pthread_mutex_lock(&w[k]->catalog->objects->lock);
+            assert_int_equal(rules_set(w[k]->catalog->ddl, &of, "100", "no luck", &w[k]->err), 0);
+            pthread_mutex_unlock(&w[k]->catalog->objects->lock);
         }
         assert_int_equal(catalog_apply(w[1]->catalog, &change, &out, &unfinished, &w[1]->err), 1);
         assert_int_equal(catalog_outcome(w[1]->catalog, unfinished, &w[1]->err), 1);
@@ -289,17 +289,17 @@ static void test_a_change_that_another_server_makes_fail_has_failed_here(void **
 }
 
 static int64_t draw_delay(struct world *w) {
-    pthread_mutex_lock(&w->catalog->objects.lock);
-    int64_t us = ddl_rules_draw(&w->catalog->ddl.rules, &(struct ddl_subject){"CREATE TABLE", "ks", "t"});
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_lock(&w->catalog->objects->lock);
+    int64_t us = ddl_rules_draw(&w->catalog->ddl->rules, &(struct ddl_subject){"CREATE TABLE", "ks", "t"});
+    pthread_mutex_unlock(&w->catalog->objects->lock);
     return us;
 }
 
 static void record_rule(struct world *w, const char *statement, const char *delay) {
     const struct ddl_subject of = {statement, "ks", "*"};
-    pthread_mutex_lock(&w->catalog->objects.lock);
-    assert_int_equal(rules_set(&w->catalog->ddl, &of, delay, NULL, &w->err), 0);
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_lock(&w->catalog->objects->lock);
+    assert_int_equal(rules_set(w->catalog->ddl, &of, delay, NULL, &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
 }
 
 static void test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again(void **state) {
@@ -322,10 +322,10 @@ static void test_a_record_of_a_rule_does_not_begin_the_delays_of_others_again(vo
 }
 
 static void switch_to(struct world *w, enum partitioner_id p) {
-    assert_int_equal(partitioner_switch(&w->catalog->tables.partitioner, slice_str(partitioner_name(p)), &w->err), 0);
+    assert_int_equal(partitioner_switch(&w->catalog->tables->partitioner, slice_str(partitioner_name(p)), &w->err), 0);
 }
 
-static bool is_switching(struct world *w) { return partitioner_is_switching(&w->catalog->tables.partitioner); }
+static bool is_switching(struct world *w) { return partitioner_is_switching(&w->catalog->tables->partitioner); }
 
 /* Whether it takes place at once, ends later, or ends after the server that began it has stopped. */
 static void test_a_partitioner_that_another_server_has_switched_to_is_used(void **state) {
@@ -339,9 +339,9 @@ static void test_a_partitioner_that_another_server_has_switched_to_is_used(void 
     switch_to(b, PARTITIONER_MURMUR3); /* which knows the record by now */
     advance(a, 0);
     assert_int_equal(catalog_partitioner(a->catalog), PARTITIONER_MURMUR3);
-    pthread_mutex_lock(&a->catalog->objects.lock);
-    assert_int_equal(rules_set(&a->catalog->ddl, &of, "100", NULL, &a->err), 0);
-    pthread_mutex_unlock(&a->catalog->objects.lock);
+    pthread_mutex_lock(&a->catalog->objects->lock);
+    assert_int_equal(rules_set(a->catalog->ddl, &of, "100", NULL, &a->err), 0);
+    pthread_mutex_unlock(&a->catalog->objects->lock);
     switch_to(a, PARTITIONER_DEFAULT);
     advance(b, 0);
     assert_true(is_switching(b) && catalog_partitioner(b->catalog) == PARTITIONER_MURMUR3);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 enum { CLIENTS = 3, TABLES_EACH = 3, EXTRA_COLUMNS = 4, READERS = 2, ROUNDS = 4, STEPS = 40 };
 
@@ -99,17 +99,17 @@ static void world_fini(struct world *w) {
 }
 
 static bool is_settled(const struct catalog *c) {
-    for (uint32_t i = 0; i < c->objects.n_all; i++)
-        if (c->objects.all[i]->status != SCHEMA_ACTIVE) return false;
+    for (uint32_t i = 0; i < c->objects->n_all; i++)
+        if (c->objects->all[i]->status != SCHEMA_ACTIVE) return false;
     return true;
 }
 
 /* Every change is told by `moved`, also that what was dropped is freed. */
 static void wait_until_settled(struct world *w) {
     struct catalog *c = w->catalog;
-    pthread_mutex_lock(&c->objects.lock);
-    while (!is_settled(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
-    pthread_mutex_unlock(&c->objects.lock);
+    pthread_mutex_lock(&c->objects->lock);
+    while (!is_settled(c)) pthread_cond_wait(&c->objects->moved, &c->objects->lock);
+    pthread_mutex_unlock(&c->objects->lock);
 }
 
 /* ---- statements ---- */
@@ -352,7 +352,7 @@ static void check_settled(struct world *w, struct client *clients) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_spaces; i++)
         if (!s->spaces[i]->keyspace->is_system) n += 1 + s->spaces[i]->tables.n;
-    assert_int_equal(w->catalog->objects.n_all, n);
+    assert_int_equal(w->catalog->objects->n_all, n);
     for (int i = 0; i < CLIENTS; i++)
         for (int j = 0; j < TABLES_EACH; j++) {
             char name[32];

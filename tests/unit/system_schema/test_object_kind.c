@@ -9,7 +9,7 @@
 
 #include "engine/named.h"
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 /* ---- the kind: a note on a table ---- */
 
@@ -149,13 +149,13 @@ static int drop_table(struct world *w) {
 }
 
 static const struct catalog_object *find(struct world *w, const char *name) {
-    const struct catalog_object *ks = object_find(&w->catalog->objects, &keyspace_kind, 0, "ks");
-    return ks ? object_find(&w->catalog->objects, &note_kind, ks->id, name) : NULL;
+    const struct catalog_object *ks = object_find(w->catalog->objects, &keyspace_kind, 0, "ks");
+    return ks ? object_find(w->catalog->objects, &note_kind, ks->id, name) : NULL;
 }
 
 static void release(struct world *w) {
     catalog_release_held(w->catalog);
-    ddl_step(&w->catalog->ddl);
+    ddl_step(w->catalog->ddl);
 }
 
 static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **state) {
@@ -172,7 +172,7 @@ static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **sta
     struct arena a;
     arena_init(&a, 1024, 0);
     const struct catalog_object *x = find(&w, "n");
-    const struct form_context at = object_context(&w.catalog->objects, x);
+    const struct form_context at = object_context(w.catalog->objects, x);
     const struct note *n = x->kind->decode(x->form, &at, &a, &w.err);
     assert_string_equal(n->text, "hello");
     arena_fini(&a);
@@ -208,7 +208,7 @@ static void test_an_object_goes_with_its_keyspace(void **state) {
     assert_int_equal(make_note(&w, "n", "t", "x"), 1);
     assert_int_equal(apply(&w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
     world_restart(&w, "none");
-    ddl_step(&w.catalog->ddl);
+    ddl_step(w.catalog->ddl);
     assert_null(find(&w, "n"));
     world_close(&w);
 }
@@ -248,7 +248,7 @@ static void test_a_damaged_object_is_set_aside(void **state) {
     record_key('n', find(&w, "n")->id, key);
     assert_int_equal(eng_meta_put(w.eng, slice_of(key, sizeof key), slice_str("\2\1"), &w.err), 0);
     world_restart(&w, "none");
-    assert_int_equal(w.catalog->objects.n_set_aside, 1);
+    assert_int_equal(w.catalog->objects->n_set_aside, 1);
     assert_null(find(&w, "n"));
     assert_int_equal(drop_table(&w), 1);
     world_close(&w);

@@ -77,7 +77,7 @@ static int rows_in(struct world *w, const char *table) {
 /* Restores t, at 0 its newest moment: so many rows, and so many columns. */
 static void check_restore(struct world *w, int64_t at_us, int rows, uint32_t columns) {
     static int restores;
-    struct objects *o = &w->catalog->objects;
+    struct objects *o = w->catalog->objects;
     char name[16];
     snprintf(name, sizeof(name), "r%d", restores++);
     must(w, apply(w, &(struct catalog_change){.op = CATALOG_RESTORE_TABLE,
@@ -103,13 +103,13 @@ static void check_restore(struct world *w, int64_t at_us, int rows, uint32_t col
 /* The times of a history's definitions follow their order, and the table went no earlier. */
 static void check_order(struct world *w) {
     bool ordered = true;
-    pthread_mutex_lock(&w->catalog->objects.lock);
-    for (const struct history *h = w->catalog->recovery.histories; h; h = h->next) {
+    pthread_mutex_lock(&w->catalog->objects->lock);
+    for (const struct history *h = w->catalog->recovery->histories; h; h = h->next) {
         for (uint32_t i = 1; i < h->n_versions; i++)
             ordered = ordered && h->versions[i - 1].from_us <= h->versions[i].from_us;
         ordered = ordered && (!h->begun || h->versions[h->n_versions - 1].from_us <= h->gone_us);
     }
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
     assert_true(ordered);
 }
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 struct world {
     struct eng *eng;

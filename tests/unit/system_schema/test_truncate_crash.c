@@ -20,7 +20,7 @@
 #include "engine/local/local.h"
 #include "engine/named.h"
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/system_tables/system_table.h"
 
 enum { ROWS = 5, LATER = 2 };
 
@@ -170,11 +170,11 @@ static void child(const char *dir, bool recovery, int64_t nth, int to) {
 }
 
 static bool is_settled(struct world *w) {
-    pthread_mutex_lock(&w->catalog->objects.lock);
+    pthread_mutex_lock(&w->catalog->objects->lock);
     bool settled = true;
-    for (const struct catalog_object *x = w->catalog->objects.busy; x; x = x->busy_next)
+    for (const struct catalog_object *x = w->catalog->objects->busy; x; x = x->busy_next)
         settled = settled && !object_is_gone(x) && x->status != SCHEMA_RESTORING;
-    pthread_mutex_unlock(&w->catalog->objects.lock);
+    pthread_mutex_unlock(&w->catalog->objects->lock);
     return settled;
 }
 
