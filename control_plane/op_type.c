@@ -3,7 +3,6 @@
 
 #include "control_plane/tree.h"
 #include "keyspaces/ddl_error.h"
-#include "system_schema/objects/type_use.h"
 
 static void answer(struct call *c, const char *keyspace, const char *name) {
     doc_put_text(&c->make, c->out, "keyspaceArn", arn_of_keyspace(c, keyspace));

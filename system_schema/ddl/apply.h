@@ -4,7 +4,6 @@
 #include "keyspaces/compat.h"
 #include "keyspaces/ddl_error.h"
 #include "system_schema/ddl/ddl.h"
-#include "system_schema/objects/table_parts.h"
 
 /* ---- apply.c: one DDL statement on its way ---- */
 

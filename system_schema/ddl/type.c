@@ -4,7 +4,6 @@
 
 #include "keyspaces/compat.h"
 #include "system_schema/ddl/apply.h"
-#include "system_schema/objects/type_use.h"
 
 /* ---- users of a type ---- */
 

@@ -210,6 +210,19 @@ static inline bool object_lives_in(const struct catalog_object *x, uint32_t keys
 
 /* ---- publish.c: the record and the snapshot ---- */
 
+/* A batch of named records to be written together, all or none. */
+struct meta_batch {
+    struct arena arena; /* of the bytes */
+    uint32_t n, cap;
+    struct eng_meta_change *changes;
+};
+
+void meta_batch_init(struct meta_batch *b);
+void meta_batch_fini(struct meta_batch *b);
+/* Copies key and value. */
+int meta_batch_put(struct meta_batch *b, struct slice key, struct slice value, struct err *e) MUST_CHECK;
+int meta_batch_delete(struct meta_batch *b, struct slice key, struct err *e) MUST_CHECK;
+
 /* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
  * ERR_OVERLOADED, and overtaken is set: another server has changed the schema since the objects were
  * read. */
@@ -238,7 +251,7 @@ int show_type(struct snapshot *s, struct catalog_object *x, struct err *e) MUST_
 /* Builds a snapshot with the present state of the touched objects, and makes it the current one. */
 int objects_publish(struct objects *o, struct err *e) MUST_CHECK;
 
-/* ---- region.c: what a keyspace's definitions say about Regions ---- */
+/* ---- kind_keyspace.c: the Regions of a keyspace, from its definition ---- */
 
 /* True while Regions are being added to the keyspace. */
 bool regions_are_added(const struct catalog_object *ks);

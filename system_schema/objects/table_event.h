@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include "system_schema/objects/meta_batch.h"
 #include "system_schema/objects/objects.h"
 
 enum { HISTORY_EVENTS_MAX = 100, HISTORY_DAYS = 35 };

@@ -7,7 +7,6 @@
 #include "engine/history.h"
 #include "engine/named.h"
 #include "engine/table.h"
-#include "system_schema/objects/meta_batch.h"
 
 enum { RECORD_VERSION = 2, RECORD_WITHOUT_LINEAGE = 1, KEY_MAX = 16 };
 

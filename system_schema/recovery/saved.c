@@ -19,7 +19,6 @@
 #include "engine/state.h"
 #include "engine/table.h"
 #include "system_schema/objects/table_event.h"
-#include "system_schema/objects/meta_batch.h"
 #include "system_schema/recovery/recovery.h"
 
 enum { SPARE_ROWS = 'r', SPARE_HISTORY = 'h', SPARE_KEY = 10 };

@@ -7,7 +7,7 @@
  * The record "catalog/partitioner": present u8 | next u8. An older record has only the first byte.
  */
 #include "engine/named.h"
-#include "system_schema/system_tables/partitioner.h"
+#include "system_schema/system_tables/system_table.h"
 
 #include <stdio.h>
 

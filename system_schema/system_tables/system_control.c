@@ -1,5 +1,5 @@
 /* system_control.*: tests control the server's DDL here: its delay, its failure, and the release
- * of held changes. Rules that a client sets are recorded (ddl/rule.c); after a restart they
+ * of held changes. Rules that a client sets are recorded; after a restart they
  * apply again to the changes under way. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,4 +228,134 @@ WRITES(control_objects) {
     pthread_mutex_unlock(&s->catalog->objects->lock);
     if (rc == 0) ddl_step(s->catalog->ddl); /* so that released changes have ended when this is answered */
     return rc;
+}
+
+/* ---- snapshots ---- */
+
+/* system_control.snapshots: states of the server, or of one keyspace, saved under a name and put
+ * back. INSERT saves, UPDATE ... SET put_back = true puts back, DELETE removes. */
+static int emit(void *arg, const char *name, const char *keyspace, int64_t saved_s) {
+    struct row_out *ro = arg;
+    row_text_copy(ro, "name", name);
+    if (*keyspace) row_text_copy(ro, "keyspace_name", keyspace);
+    row_long(ro, "saved_at", saved_s * 1000);
+    return row_out_emit(ro);
+}
+
+YIELDS(control_snapshots) {
+    return eng_state_each(context_of(ro->table)->catalog->objects->eng, emit, ro, ro->ctx->err);
+}
+
+enum { NAME_ROOM = 64 };
+
+static int take_text(struct value v, char out[NAME_ROOM], struct err *e) {
+    size_t n = v.n > 0 ? (size_t)v.n : 0;
+    if (n >= NAME_ROOM || (n && memchr(v.p, 0, n)))
+        return err_invalid(e, "A name in system_control.snapshots has at most %d bytes, none of them 0", NAME_ROOM - 1);
+    if (n) memcpy(out, v.p, n);
+    out[n] = 0;
+    return 0;
+}
+
+WRITES(control_snapshots) {
+    const struct catalog_states *s = context_of(table)->states;
+    struct value name = virtual_given(change, table, "name"), back = virtual_given(change, table, "put_back"),
+                 of = virtual_given(change, table, "keyspace_name");
+    char text[NAME_ROOM], keyspace[NAME_ROOM];
+    if (!s) return err_invalid(ctx->err, "This server saves no states");
+    if (!value_is_unset(virtual_given(change, table, "saved_at")))
+        return err_invalid(ctx->err, "Column saved_at of system_control.snapshots is read-only");
+    if (take_text(name, text, ctx->err)) return -1;
+    bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
+    if (change->kind == VIRTUAL_DELETE) return s->remove(s->arg, text, ctx->err);
+    if (change->kind == VIRTUAL_INSERT) {
+        if (!value_is_unset(back)) return err_invalid(ctx->err, "INSERT saves a state, and UPDATE puts it back");
+        if (value_is_unset(of)) return s->save(s->arg, text, "", ctx->err);
+        if (take_text(of, keyspace, ctx->err)) return -1;
+        const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, keyspace);
+        if (ks && ks->is_system)
+            return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name",
+                               keyspace);
+        if (!ks) return err_invalid(ctx->err, "Keyspace '%s' doesn't exist", keyspace);
+        return s->save(s->arg, text, keyspace, ctx->err);
+    }
+    if (!value_is_unset(of))
+        return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");
+    return puts_back ? s->put_back(s->arg, text, ctx->err)
+                     : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");
+}
+
+/* ---- clock ---- */
+
+/* system_control.clock: a test freezes, advances, sets and releases the server's clock here
+ * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps
+ * never go back, whatever a test does here (engine/front/write_clock.c). */
+static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "running", [CLOCK_FROZEN] = "frozen"};
+static const char only_name[] = "server";
+
+YIELDS(control_clock) {
+    struct clock_control *clock = context_of(ro->table)->clock_control;
+    if (!clock) return 0;
+    row_text(ro, "name", only_name);
+    row_text(ro, "state", states[clock_control_state(clock)]);
+    row_long(ro, "now", clock_wall_us(&clock->clock) / 1000);
+    row_long(ro, "ahead_ms", clock_control_ahead_us(clock) / 1000);
+    return row_out_emit(ro);
+}
+
+struct clock_order {
+    bool has_now, has_advance, has_state;
+    int64_t now_us, advance_us;
+    enum clock_state state;
+};
+
+static int take_ms(struct value v, const char *column, bool *has, int64_t *us, struct err *e) {
+    if (value_is_unset(v)) return 0;
+    int64_t ms = v.n == 8 ? (int64_t)load_u64(v.p) : -1;
+    if (ms < 0 || ms > INT64_MAX / 1000)
+        return err_invalid(e, "%s of system_control.clock is not a time that the clock can have", column);
+    *has = true;
+    *us = ms * 1000;
+    return 0;
+}
+
+/* Reads and checks the whole order first, so that an invalid one changes nothing. */
+static int read_clock_order(const struct schema_table *t, const struct virtual_change *change, struct clock_order *o,
+                      struct err *e) {
+    struct value name = virtual_given(change, t, "name");
+    *o = (struct clock_order){0};
+    if (change->kind == VIRTUAL_DELETE)
+        return err_invalid(e, "Row deletion is not supported by table system_control.clock");
+    if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name)))
+        return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
+    if (!value_is_unset(virtual_given(change, t, "ahead_ms")))
+        return err_invalid(e, "Column ahead_ms of system_control.clock is read-only");
+    if (take_ms(virtual_given(change, t, "now"), "now", &o->has_now, &o->now_us, e) ||
+        take_ms(virtual_given(change, t, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
+        return -1;
+    struct value state = virtual_given(change, t, "state");
+    o->has_state = !value_is_unset(state);
+    if (o->has_state) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(states) && (state.n <= 0 || !slice_eq(value_slice(state), slice_str(states[i])))) i++;
+        if (i == ARRAY_LEN(states)) return err_invalid(e, "The state of the clock is frozen, running or free");
+        o->state = (enum clock_state)i;
+    }
+    if (o->has_now && o->has_advance) return err_invalid(e, "The clock is set to a time or advanced by some, not both");
+    return 0;
+}
+
+/* Sets the state first: a clock that is frozen then keeps exactly the time that is set. */
+WRITES(control_clock) {
+    struct clock_control *clock = context_of(table)->clock_control;
+    struct clock_order o;
+    if (!clock) return err_invalid(ctx->err, "The clock of this server cannot be moved");
+    if (read_clock_order(table, change, &o, ctx->err)) return -1;
+    if (o.has_state && o.state == CLOCK_FREE) clock_control_free(clock);
+    if (o.has_state && o.state == CLOCK_RUNNING) clock_control_run(clock);
+    if (o.has_state && o.state == CLOCK_FROZEN) clock_control_freeze(clock);
+    if ((o.has_now && clock_control_set(clock, o.now_us)) ||
+        (o.has_advance && clock_control_advance(clock, o.advance_us)))
+        return err_invalid(ctx->err, "The clock cannot be set so far");
+    return 0;
 }

@@ -3,7 +3,6 @@
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html). */
 #include "system_schema/objects/table_event.h"
 #include "system_schema/system_tables/system_table.h"
-#include "system_schema/objects/type_use.h"
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
 

@@ -1,6 +1,6 @@
 /* Builds the system keyspaces, once, from system_table.def. */
 #include "system_schema/system_tables/system_table.h"
-#include "system_schema/objects/table_parts.h"
+#include "system_schema/objects/object_kind.h"
 
 #include <stdio.h>
 
@@ -54,6 +54,20 @@ static int refuse_values(const struct virtual_context *ctx, const struct schema_
 }
 
 WRITES(peers) { return refuse_values(ctx, table, change); }
+static int emit_prepared(void *arg, const struct virtual_prepared *p) {
+    struct row_out *ro = arg;
+    row_bytes(ro, "prepared_id", p->id);
+    row_text(ro, "logged_keyspace", p->keyspace);
+    row_text(ro, "query_string", p->query);
+    return row_out_emit(ro);
+}
+
+YIELDS(prepared_statements) {
+    if (!ro->ctx->each_prepared) return 0;
+    bool behind = ro->ctx->after && ro->ctx->after[0].n == 16;
+    return ro->ctx->each_prepared(ro->ctx->prepared, behind ? ro->ctx->after[0].p : NULL, emit_prepared, ro);
+}
+
 WRITES(prepared_statements) {
     if (refuse_values(ctx, table, change)) return -1;
     const struct slice id = change->kind == VIRTUAL_TRUNCATE ? slice_of(NULL, 0) : value_slice(change->values[0]);

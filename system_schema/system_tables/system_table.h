@@ -3,10 +3,41 @@
 #pragma once
 
 #include "system_schema/ddl/ddl.h"
-#include "system_schema/system_tables/node.h"
-#include "system_schema/system_tables/partitioner.h"
+#include "system_schema/system_tables/node_info.h"
 #include "system_schema/system_tables/provider.h"
 #include "system_schema/system_tables/row_out.h"
+
+/* The server's description of itself, as system.local and system.peers show it. */
+struct node {
+    struct node_info info;
+    uint8_t host_id[16]; /* stable over restarts */
+    int64_t started_s;   /* since 1970; system.local's gossip_generation */
+    struct membership *membership; /* system.peers shows its other servers; NULL if there are none */
+};
+/* Copies info into the arena, with its defaults; loads or makes the host id. membership may be
+ * NULL. */
+int node_init(struct node *n, const struct node_info *info, struct membership *membership, struct objects *o,
+              struct arena *a, struct err *e) MUST_CHECK;
+
+/* The partitioner that new connections get, and its switch (partitioner.c). */
+/* objects->lock guards all fields except now and next (C1). The switch is the guest of ddl: its due
+ * time is ddl->guest.due_us. */
+struct partitioner {
+    struct ddl *ddl;
+    atomic_uint now, next; /* the same when no switch is under way */
+    uint8_t record[2];     /* as it was read or written last */
+    uint32_t n_record;     /* bytes of it; 0 if there is none */
+    bool is_damaged;       /* the stored record is, so the next one replaces it unconditionally */
+    int64_t since_us;      /* monotonic */
+    char failure[DDL_WORDS_MAX];
+};
+
+bool partitioner_is_switching(const struct partitioner *p);
+/* Loads the record, after the rules; a switch that was under way goes on. The lock is held. */
+int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) MUST_CHECK;
+/* Begins a switch, which takes as long as the rules say, and records it. ERR_INVALID: there is no
+ * such partitioner. Takes the lock. */
+int partitioner_switch(struct partitioner *p, struct slice name, struct err *e) MUST_CHECK;
 
 struct trace_store;
 
