@@ -115,7 +115,7 @@ void regions_step(struct ddl *d, struct catalog_object *x, int64_t now_us);
 /* Loads the alterations that are recorded. */
 int system_keyspaces_load(struct ddl *d, struct err *e) MUST_CHECK;
 
-/* ---- ddl_rule.c: the rules in force; the lock is held ---- */
+/* ---- rule.c: rules of DDL delays; the lock is held ---- */
 
 /* Loads the configuration's rules, overridden by the rules set at run time. */
 int rules_load(struct ddl *d, struct err *e) MUST_CHECK;

@@ -7,7 +7,7 @@
  * configuration's, until a client sets another.
  *
  * Life: the configuration's rules are parsed at the start. A rule that is set at run time is
- * prepared, recorded and then put into the list. The catalogue's lock guards the
+ * prepared, recorded (ddl/rule.c) and then put into the list. The catalogue's lock guards the
  * list.
  */
 #pragma once
