@@ -7,7 +7,7 @@
 
 #define OBJECT "named"
 #define GENERATION "\x01g"
-enum { VALUE_MARK = '=' }; /* in front of each value, none of which is empty then (Q4) */
+enum { VALUE_MARK = '=' }; /* precedes each value, so that no stored value is empty (Q4) */
 enum { GENERATION_BYTES = 16, CHUNK = 4 << 10, TRIES = 100 };
 
 /* ---- writes ---- */
@@ -27,18 +27,6 @@ static struct slice stored_value(struct arena *a, struct slice value) {
     return arena_take(a, &b);
 }
 
-static void add_change(struct omap_write *w, struct arena *a, const struct eng_meta_change *c) {
-    struct slice key = stored_key(a, c->key), value = stored_value(a, c->value), expected = slice_of("", 0);
-    if (c->conditional && c->expected) expected = stored_value(a, *c->expected);
-    if (!key.p || !value.p || !expected.p) {
-        w->failed = true;
-        return;
-    }
-    if (c->conditional) omap_write_compare(w, key, expected);
-    if (c->deleted) omap_write_remove(w, key);
-    else omap_write_set(w, key, value);
-}
-
 int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
     struct omap_write w = {.creates = true};
     struct arena a;
@@ -47,8 +35,17 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
     arena_init(&a, CHUNK, 0);
     bool quiet = true;
     for (uint32_t i = 0; i < n; i++) {
-        add_change(&w, &a, &changes[i]);
-        quiet = quiet && changes[i].quiet;
+        const struct eng_meta_change *c = &changes[i];
+        struct slice key = stored_key(&a, c->key), value = stored_value(&a, c->value), expected = slice_of("", 0);
+        if (c->conditional && c->expected) expected = stored_value(&a, *c->expected);
+        if (!key.p || !value.p || !expected.p) {
+            w.failed = true;
+            continue;
+        }
+        if (c->conditional) omap_write_compare(&w, key, expected);
+        if (c->deleted) omap_write_remove(&w, key);
+        else omap_write_set(&w, key, value);
+        quiet = quiet && c->quiet;
     }
     if (!quiet) omap_write_set(&w, slice_str(GENERATION), slice_of(generation, sizeof(generation)));
     int rc = omap_write_run(&w, &s->pool, OBJECT);
@@ -56,13 +53,13 @@ int named_write(struct rados *s, uint32_t n, const struct eng_meta_change *chang
     arena_fini(&a);
     if (rc == -ECANCELED) return ENG_CHANGED;
     if (rc < 0) return pool_error(e, rc, POOL_WRITES, OBJECT);
-    if (!quiet) pool_notify(&s->pool, OBJECT); /* a watcher that is not told looks by itself */
+    if (!quiet) pool_notify(&s->pool, OBJECT); /* a watcher that gets no notice reads once a second */
     return 0;
 }
 
 /* ---- reads ---- */
 
-/* One page behind `start`, and the generation. */
+/* Reads the page after `start`, and the generation. */
 static int read_page(struct rados *s, const char *start, const char *prefix, struct arena *a, struct omap_pairs *pairs,
                      struct slice *generation, bool *more) {
     struct omap_read r = {.pool = &s->pool};
@@ -79,21 +76,7 @@ static int read_page(struct rados *s, const char *start, const char *prefix, str
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* All pairs with the prefix. -EAGAIN: they have changed meanwhile. */
-static int read_all(struct rados *s, const char *prefix, struct arena *a, struct omap_pairs *pairs) {
-    struct slice first = {0}, generation;
-    const char *start = *prefix ? "" : "\x01\xff"; /* a scan with a prefix begins there, with the key that equals it */
-    bool more = true;
-    int rc = 0;
-    while (rc == 0 && more) {
-        rc = read_page(s, start, prefix, a, pairs, &generation, &more);
-        if (rc == 0 && first.p && !slice_eq(first, generation)) rc = -EAGAIN;
-        if (!first.p) first = generation;
-        if (more) start = (const char *)pairs->items[pairs->n - 1].key.p; /* the arena appends a NUL */
-    }
-    return rc;
-}
-
+/* Calls fn with each name and value. */
 static int each_pair(const struct omap_pairs *pairs, eng_meta_fn fn, void *arg, struct err *e) {
     struct buf name;
     int rc = 0;
@@ -101,7 +84,7 @@ static int each_pair(const struct omap_pairs *pairs, eng_meta_fn fn, void *arg, 
     for (size_t i = 0; rc == 0 && i < pairs->n; i++) {
         const struct omap_pair *p = &pairs->items[i];
         buf_clear(&name, SIZE_MAX);
-        /* Else no condition could name the record as it was read. */
+        /* Otherwise no condition could name the record as it was read. */
         if (omap_key_unescape(p->key, &name) < 0 || p->value.p[0] != VALUE_MARK)
             rc = err_set(e, ERR_SERVER, "the record %.*s in object %s of the Ceph pool is damaged", SLICE_FMT(p->key),
                          OBJECT);
@@ -117,10 +100,19 @@ int named_scan(struct rados *s, struct slice prefix, eng_meta_fn fn, void *arg, 
     int rc = -EAGAIN;
     arena_init(&a, CHUNK, 0);
     for (int i = 0; rc == -EAGAIN && i < TRIES; i++) {
+        struct slice first = {0}, generation;
         arena_reset(&a);
         pairs.n = 0;
-        const char *from = (const char *)stored_key(&a, prefix).p;
-        rc = from ? read_all(s, from, &a, &pairs) : -ENOMEM;
+        const char *escaped = (const char *)stored_key(&a, prefix).p;
+        rc = escaped ? 0 : -ENOMEM;
+        /* A scan with a prefix begins with the key that equals it; one of all names begins after the generation. */
+        const char *start = prefix.n ? "" : "\x01\xff";
+        for (bool more = true; rc == 0 && more;) {
+            rc = read_page(s, start, escaped, &a, &pairs, &generation, &more);
+            if (rc == 0 && first.p && !slice_eq(first, generation)) rc = -EAGAIN; /* the records have changed */
+            if (!first.p) first = generation;
+            if (more) start = (const char *)pairs.items[pairs.n - 1].key.p; /* the arena appends a NUL */
+        }
     }
     if (rc < 0) rc = pool_error(e, rc == -EAGAIN ? -ETIMEDOUT : rc, POOL_READS, OBJECT);
     else rc = each_pair(&pairs, fn, arg, e);
@@ -138,7 +130,7 @@ struct named_watch {
     uint64_t cookie;
     bool watches; /* the cluster will notify */
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the next two lines */
     pthread_cond_t wakes;
     bool notified, broken, ends;
     uint8_t generation[GENERATION_BYTES];
@@ -185,28 +177,18 @@ static void watch_again(struct named_watch *w) {
     w->watches = lib->watch2(w->s->pool.io, OBJECT, &w->cookie, on_notify, on_failure, w) == 0;
 }
 
-static bool wait_for_news(struct named_watch *w) {
-    pthread_mutex_lock(&w->lock);
-    if (!w->notified && !w->broken && !w->ends) clock_cond_wait(&w->wakes, &w->lock, NAMED_LATE_S * 1000000ll);
-    bool again = w->broken, ends = w->ends;
-    w->notified = w->broken = false;
-    pthread_mutex_unlock(&w->lock);
-    if (!ends && (again || !w->watches)) watch_again(w);
-    return !ends;
-}
-
 static void *watch(void *arg) {
     struct named_watch *w = arg;
-    while (wait_for_news(w))
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        if (!w->notified && !w->broken && !w->ends) clock_cond_wait(&w->wakes, &w->lock, NAMED_LATE_S * 1000000ll);
+        bool again = w->broken, ends = w->ends;
+        w->notified = w->broken = false;
+        pthread_mutex_unlock(&w->lock);
+        if (ends) return NULL;
+        if (again || !w->watches) watch_again(w);
         if (has_changed(w)) w->fn(w->arg);
-    return NULL;
-}
-
-static int make_object(struct rados *s) {
-    struct omap_write w = {.creates = true};
-    int rc = omap_write_run(&w, &s->pool, OBJECT);
-    omap_write_fini(&w);
-    return rc;
+    }
 }
 
 struct named_watch *named_watch_start(struct rados *s, eng_notice_fn fn, void *arg, struct err *e) {
@@ -215,7 +197,9 @@ struct named_watch *named_watch_start(struct rados *s, eng_notice_fn fn, void *a
     *w = (struct named_watch){.s = s, .fn = fn, .arg = arg};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wakes, NULL);
-    int rc = make_object(s);
+    struct omap_write creation = {.creates = true};
+    int rc = omap_write_run(&creation, &s->pool, OBJECT);
+    omap_write_fini(&creation);
     if (rc < 0) {
         pool_error(e, rc, POOL_WRITES, OBJECT);
         goto free_watch;

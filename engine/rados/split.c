@@ -14,10 +14,10 @@ enum {
     DEPTH_DIGITS = 2,
     DROPPED = -ESTALE,
     PAUSE_FIRST_MS = 2,
-    PAUSES = 8, /* each twice the one before: 0.5 s in sum, then the waiter completes the split itself */
+    PAUSES = 8, /* each twice as long as the one before: 0.5 s in sum; then the waiter completes the split itself */
 };
 
-/* ---- going through the shard ---- */
+/* ---- reading all pages of the shard ---- */
 
 struct page {
     struct omap_pairs pairs; /* with the partitions' own keys */
@@ -25,8 +25,8 @@ struct page {
 };
 typedef int (*page_fn)(void *arg, const struct page *page);
 
-/* Reads the keys of an object behind `start`, whatever its state. If the page ends within the
- * operands of a record, that record is left to the next page. `next` gets the key to go on behind. */
+/* Reads the keys of an object after `start`, whatever its state. If the page ends within the
+ * operands of a record, that record is left to the next page. Sets `next` to the start of the next page. */
 static int read_page(struct rados *s, const struct shard *sh, const char *start, struct arena *a, struct page *page,
                      struct buf *next, bool *more) {
     struct omap_read r = {.pool = &s->pool};
@@ -41,7 +41,7 @@ static int read_page(struct rados *s, const struct shard *sh, const char *start,
     struct slice last = pairs->n ? omap_key_record_part(pairs->items[pairs->n - 1].key) : slice_of("", 0);
     size_t n = pairs->n;
     while (*more && n && slice_eq(omap_key_record_part(pairs->items[n - 1].key), last)) n--;
-    if (n) pairs->n = n; /* else all are of one record: its operands are taken in parts */
+    if (n) pairs->n = n; /* otherwise all are operands of one record, which is copied in parts */
     buf_clear(next, SIZE_MAX);
     if (pairs->n) buf_put_slice(next, pairs->items[pairs->n - 1].key);
     buf_u8(next, 0);
@@ -70,15 +70,15 @@ static int each_page(struct rados *s, const struct shard *sh, page_fn fn, void *
 /* ---- is it worth it? ---- */
 
 struct survey {
-    uint64_t stored, records; /* operands, and how many would be left of them */
-    uint64_t bytes, weight;   /* of the operands. A key weighs as much as a limit's part of bytes */
+    uint64_t stored, records; /* operands, and the number of records that they combine to */
+    uint64_t bytes, weight;   /* of the operands. The weight is their bytes, and weight_of_key for each */
     uint64_t largest;         /* records of the largest partition */
-    struct buf prefix;        /* of the partition that was read last, */
-    uint64_t current;         /* its records so far, */
-    uint64_t rows_weight;     /* and the weight of its rows */
-    struct buf heaviest;      /* the prefix of the partition with the heaviest rows, */
-    uint64_t most_weight;     /* which weigh so much */
-    uint64_t weight_of_key;
+    struct buf prefix;        /* of the latest partition */
+    uint64_t current;         /* its records so far */
+    uint64_t rows_weight;     /* the weight of its rows so far */
+    struct buf heaviest;      /* the prefix of the partition with the heaviest rows */
+    uint64_t most_weight;     /* their weight */
+    uint64_t weight_of_key;   /* the limit of bytes per key of the limit of keys */
 };
 
 static void survey_record(struct survey *v, const struct record *r) {
@@ -110,21 +110,17 @@ static int survey_page(void *arg, const struct page *page) {
     return buf_failed(&v->prefix) || buf_failed(&v->heaviest) ? -ENOMEM : 0;
 }
 
-/* Whether the shard has enough records beside those of its largest partition. */
+/* Whether the shard has enough records in addition to those of its largest partition. */
 static bool is_worth_it(const struct rados *s, const struct shard *sh, const struct survey *v) {
     if (sh->id.depth == SHARD_DEPTH_MAX) return false;
     if ((v->records - v->largest) * 4 >= v->records && v->records * 2 > s->o.split_keys) return true;
     return v->largest * 2 < v->records && v->records > 1 && v->stored < s->o.split_keys; /* bytes */
 }
 
-/* Whether the rows of one partition are most of a shard that is too large. */
-static bool has_wide(const struct rados *s, const struct survey *v) {
-    return (v->stored > s->o.split_keys || v->bytes > s->o.split_bytes) && v->most_weight * 2 > v->weight;
-}
-
 /* ---- the steps ---- */
 
-/* Changes the state of an object. 0, also when it has changed already (-ECANCELED of a comparison). */
+/* Changes the state of an object. Returns 0, also if another process has changed it already, or a negative error
+ * number. */
 static int change_state(struct rados *s, const char *object, struct omap_write *w, enum shard_state from,
                         enum shard_state to) {
     omap_write_compare(w, shard_state_key, shard_state_value(from));
@@ -134,33 +130,27 @@ static int change_state(struct rados *s, const char *object, struct omap_write *
     return rc == -ECANCELED ? 0 : rc;
 }
 
-/* Freezes the shard if that is worth it. Else wide may get a prefix. */
+/* Freezes the shard if that is worth it. Otherwise, if it is too large and consists mostly of the rows of one
+ * partition, sets wide to the partition's prefix. */
 static int freeze(struct rados *s, struct shard *sh, struct buf *wide) {
     struct omap_write w = {0};
     struct survey v = {.weight_of_key = s->o.split_bytes / s->o.split_keys};
     buf_init(&v.prefix, 0);
     buf_init(&v.heaviest, 0);
     int rc = each_page(s, sh, survey_page, &v);
+    bool too_large = v.stored > s->o.split_keys || v.bytes > s->o.split_bytes;
     if (rc == 0 && is_worth_it(s, sh, &v)) rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
-    else if (rc == 0 && has_wide(s, &v)) buf_put_slice(wide, buf_slice(&v.heaviest));
+    else if (rc == 0 && too_large && v.most_weight * 2 > v.weight) buf_put_slice(wide, buf_slice(&v.heaviest));
     buf_fini(&v.prefix);
     buf_fini(&v.heaviest);
     return buf_failed(wide) ? -ENOMEM : rc;
 }
 
-static int make_half(struct rados *s, const char *object) {
-    struct omap_write w = {.creates = true, .exclusive = true};
-    omap_write_set(&w, shard_state_key, shard_state_value(SHARD_COPIED));
-    int rc = omap_write_run(&w, &s->pool, object);
-    omap_write_fini(&w);
-    return rc == -EEXIST ? 0 : rc;
-}
-
 struct half {
     char name[SHARD_NAME];
     uint64_t first;               /* its first position */
-    bool open;                    /* another process has opened it: nothing is copied any more */
-    struct shard_counter counter; /* writer 0: what was copied */
+    bool open;                    /* another process has opened it: nothing more is copied */
+    struct shard_counter counter; /* of writer 0: of the copied keys */
     struct omap_write write;
     size_t write_bytes;
 };
@@ -197,7 +187,7 @@ static int copy_pair(struct copying *c, uint64_t position, struct slice key, str
     return h->write_bytes > COPY_BYTES ? flush_half(c->s, h) : 0;
 }
 
-/* Gives a partition, in its half, the mark of removals that says that operands were combined. */
+/* Gives a partition, in its half, a mark of removals because operands were combined. */
 static int mark_combined(struct copying *c, struct slice key, struct arena *a) {
     struct half *h = &c->halves[shard_position(key) >= c->halves[1].first];
     struct buf b;
@@ -209,31 +199,9 @@ static int mark_combined(struct copying *c, struct slice key, struct arena *a) {
     omap_key_number(&b, c->depth, DEPTH_DIGITS);
     struct slice mark = arena_take(a, &b);
     if (!mark_key.p || !mark.p) return -ENOMEM;
-    assert(c->depth); /* Q7: the whole's mark, if a split made it, names a lower depth */
+    assert(c->depth); /* Q7: the whole's mark, if a split made it, contains a lower depth */
     omap_write_set(&h->write, mark_key, mark);
     return 0;
-}
-
-static int copy_records(struct copying *c, const struct records *records, struct buf *keys, struct arena *a) {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < records->n; i++) {
-        const struct record *r = &records->items[i];
-        size_t from = keys->n;
-        if (r->n_operands > 1) rc = mark_combined(c, r->key, a);
-        if (rc == 0 && (rc = fetch_copy_key(r, keys)) == 0)
-            rc = copy_pair(c, shard_position(r->key), slice_of(keys->p + from, keys->n - from), r->value);
-    }
-    return rc;
-}
-
-/* Where the record of an object's key lies. */
-static int position_of(struct slice key, uint64_t *position) {
-    struct buf record;
-    buf_init(&record, 0);
-    int rc = omap_key_record(key, &record) == 0 && record.n >= 8 ? 0 : -EBADMSG;
-    if (rc == 0) *position = load_u64(record.p);
-    buf_fini(&record);
-    return rc;
 }
 
 static int copy_page(void *arg, const struct page *page) {
@@ -248,11 +216,20 @@ static int copy_page(void *arg, const struct page *page) {
     if (!buf_reserve(&keys, bytes + 1)) rc = -ENOMEM; /* so that it does not move: writes point into it */
     for (size_t i = 0; rc == 0 && i < page->pairs.n; i++) {
         const struct omap_pair *p = &page->pairs.items[i];
-        uint64_t position;
+        struct buf record;
         if (!omap_key_of_partition(p->key)) continue;
-        if ((rc = position_of(p->key, &position)) == 0) rc = copy_pair(c, position, p->key, p->value);
+        buf_init(&record, 0);
+        rc = omap_key_record(p->key, &record) == 0 && record.n >= 8 ? 0 : -EBADMSG;
+        if (rc == 0) rc = copy_pair(c, load_u64(record.p), p->key, p->value);
+        buf_fini(&record);
     }
-    if (rc == 0) rc = copy_records(c, &page->records, &keys, &a);
+    for (size_t i = 0; rc == 0 && i < page->records.n; i++) {
+        const struct record *r = &page->records.items[i];
+        size_t from = keys.n;
+        if (r->n_operands > 1) rc = mark_combined(c, r->key, &a);
+        if (rc == 0 && (rc = fetch_copy_key(r, &keys)) == 0)
+            rc = copy_pair(c, shard_position(r->key), slice_of(keys.p + from, keys.n - from), r->value);
+    }
     for (int i = 0; rc == 0 && i < 2; i++) rc = flush_half(c->s, &c->halves[i]);
     buf_fini(&keys);
     arena_fini(&a);
@@ -274,36 +251,35 @@ static int open_half(struct rados *s, struct half *h, bool has_pieces) {
     return rc;
 }
 
-/* Removes the halves if the table was dropped meanwhile (Q6): the drop has perhaps not met them. */
-static int check_halves(struct rados *s, struct shard *sh, const struct copying *c) {
-    struct arena a;
-    arena_init(&a, 1 << 10, 0);
-    int dropped = head_was_dropped(s, sh->id.table, &a);
-    arena_fini(&a);
-    for (unsigned i = 0; dropped > 0 && i < 2; i++) {
-        int rc = pool_remove(&s->pool, c->halves[i].name);
-        if (rc < 0 && rc != -ENOENT) dropped = rc;
-    }
-    return dropped > 0 ? DROPPED : dropped;
-}
-
 /* Steps 2 to 5 of a frozen shard. has_pieces: its mark, which both halves get. */
 static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
     struct copying c = {.s = s, .depth = (uint8_t)(sh->id.depth + 1)};
+    struct arena a;
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < 2; i++) {
+        struct omap_write w = {.creates = true, .exclusive = true};
         struct shard_id id = shard_half(&sh->id, i);
         shard_name(&id, c.halves[i].name);
         c.halves[i].first = id.bits;
-        rc = make_half(s, c.halves[i].name);
+        omap_write_set(&w, shard_state_key, shard_state_value(SHARD_COPIED));
+        rc = omap_write_run(&w, &s->pool, c.halves[i].name);
+        omap_write_fini(&w);
+        if (rc == -EEXIST) rc = 0;
     }
     if (rc == 0) rc = each_page(s, sh, copy_page, &c);
     for (unsigned i = 0; i < 2; i++) {
         if (rc == 0) rc = open_half(s, &c.halves[i], has_pieces);
         omap_write_fini(&c.halves[i].write);
     }
-    int checked = check_halves(s, sh, &c);
-    if (checked < 0) rc = checked;
+    /* Removes the halves if the table was dropped meanwhile (Q6): the drop may not have found them. */
+    arena_init(&a, 1 << 10, 0);
+    int dropped = head_was_dropped(s, sh->id.table, &a);
+    arena_fini(&a);
+    for (unsigned i = 0; dropped > 0 && i < 2; i++) {
+        int removed = pool_remove(&s->pool, c.halves[i].name);
+        if (removed < 0 && removed != -ENOENT) dropped = removed;
+    }
+    if (dropped) return dropped > 0 ? DROPPED : dropped;
     if (rc < 0) return rc;
     struct omap_write w = {.clears = true};
     return change_state(s, sh->name, &w, SHARD_FROZEN, SHARD_SPLIT);
@@ -319,13 +295,13 @@ static int state_of(struct rados *s, struct shard *sh, enum shard_state *state, 
     return rc == -ENOENT ? DROPPED : rc;
 }
 
-/* Completes what is frozen, and notes when the shard is split. */
+/* Reads the state of the shard. Completes the split of a frozen one, with completes, and marks a split one. */
 static int follow(struct rados *s, struct shard *sh, bool completes, enum shard_state *state) {
     bool has_pieces;
     int rc = state_of(s, sh, state, &has_pieces);
     if (rc == 0 && *state == SHARD_FROZEN && completes) {
         rc = complete(s, sh, has_pieces);
-        if (rc == -ENOENT) return DROPPED; /* meanwhile */
+        if (rc == -ENOENT) return DROPPED; /* while its split ran */
         if (rc == 0) rc = state_of(s, sh, state, &has_pieces);
     }
     if (rc == 0 && *state == SHARD_SPLIT && sh->id.depth == SHARD_DEPTH_MAX) return -EBADMSG;
@@ -351,6 +327,6 @@ int split_await(struct rados *s, struct shard *sh, int64_t until_us) {
         struct timespec pause = {.tv_nsec = (PAUSE_FIRST_MS << i) * 1000000L};
         if (rc == 0 && state == SHARD_FROZEN) nanosleep(&pause, NULL);
     }
-    /* No client looks for a half before it is open. */
+    /* No client uses a half before it is open. */
     return rc == 0 && state != SHARD_OPEN && state != SHARD_FROZEN && state != SHARD_SPLIT ? -EBADMSG : rc;
 }

@@ -3,7 +3,7 @@
  *   1. freeze: [state open -> frozen]. Writes to the shard fail from now on; readers still read it.
  *   2. make both halves, in state copied.
  *   3. copy to the halves. Each operation compares the half's state with copied.
- *   4. open the halves: [state copied -> open, the counters of what was copied].
+ *   4. open the halves: [state copied -> open, the counters of the copied keys].
  *   5. mark as split: [state frozen -> split, all else cleared].
  *
  * Q5. The copied keys depend only on the frozen shard, and nothing is copied to a half once it is
@@ -19,10 +19,10 @@
 
 #include "engine/rados/rados.h"
 
-/* Splits the shard, or completes its split. Does nothing when it is mostly one partition, which cannot
- * be split; then, if the shard is full and most of it are rows of one partition, wide gets its prefix.
- * 0, or a negative error number. Blocking: some 100 ms. */
+/* Splits the shard, or completes its split. Does nothing if it is mostly one partition, which cannot
+ * be split; then, if the shard is full and consists mostly of rows of one partition, sets wide to its prefix.
+ * Returns 0, or a negative error number. Blocking: some 100 ms. */
 int split_shard(struct rados *s, struct shard *sh, struct buf *wide) MUST_CHECK;
-/* Waits until a frozen shard is split. Completes the split itself if that takes long. 0, or a
- * negative error number: -ESTALE: the table was dropped; -ETIMEDOUT also: until_us, machine time, has passed. */
+/* Waits until a frozen shard is split. Completes the split itself if that takes long. Returns 0, -ESTALE if the table
+ * was dropped, -ETIMEDOUT also if until_us, machine time, has passed, or another negative error number. */
 int split_await(struct rados *s, struct shard *sh, int64_t until_us) MUST_CHECK;
