@@ -17,18 +17,20 @@ enum {
     CHANGES_MAX = 500,        /* records that a round changes, */
     CHANGES_BYTES = 1 << 20, /* and their bytes, about */
     ROUNDS_MAX = 1000,       /* of one partition */
-    CONFLICTS_MAX = 16,      /* rounds that meet another writer's removals */
+    CONFLICTS_MAX = 16,      /* rounds that conflict with another writer's removals */
     CHUNK = 16 << 10,
 };
 
-/* A round's verdict beside -1, and beside what o->visited returns to end the pass. */
-enum { ROUND_DONE = 0, ROUND_MORE = -2, ROUND_MET = -3, ROUND_LEFT = -4 };
+/* Results of a round, in addition to -1 and the nonzero results of o->visited, which end the pass. DONE: nothing is left
+ * to do. MORE: another round continues from p->from. CONFLICT: another writer has changed the partition. LEFT: the
+ * partition is left to the next pass. */
+enum { ROUND_DONE = 0, ROUND_MORE = -2, ROUND_CONFLICT = -3, ROUND_LEFT = -4 };
 
 static const struct slice visit_key = {(const uint8_t *)"\x01p", 2};
 
-/* Data that a round drops, which it reports once it is written. */
+/* Data that a round drops. The round reports it once it is written. */
 struct dropped {
-    struct slice key, before; /* of the record; its value that they were dropped from */
+    struct slice key, before; /* of the record; its value before */
     int64_t covered_ts;
     bool expired;
 };
@@ -39,13 +41,13 @@ struct pass {
     int64_t before_seconds; /* Q14 */
     struct buf prefix;    /* of the partition that is visited */
     struct arena page;    /* of the scan */
-    struct buf from;      /* the round begins with this row; empty: with the first */
+    struct buf from;      /* the round begins with this row; empty for the first */
     /* Of a round: */
     struct arena arena;
     struct read_result head;
     struct engi_tombs tombs;
     bool whole; /* it has read the partition from its first row to its last */
-    const struct omap_pairs *old; /* operands of deletions that may go; NULL for any */
+    const struct omap_pairs *old; /* operands of deletions that may be removed; NULL for any */
     struct write_change changes[CHANGES_MAX];
     size_t n, bytes;
     struct dropped *dropped;
@@ -53,11 +55,11 @@ struct pass {
     size_t n_judged; /* rows of pieces */
 };
 
-/* ---- what becomes of a record ---- */
+/* ---- the changes of a record ---- */
 
 static bool is_full(const struct pass *p) { return p->n == CHANGES_MAX || p->bytes >= CHANGES_BYTES; }
 
-/* Adds a change of all operands of a record, which are copied: of a value only its length counts. */
+/* Adds a change that replaces or removes all operands of a record. Copies them, but only the length of their values. */
 static int add_change(struct pass *p, const struct record *r, struct slice value) {
     assert(p->n < CHANGES_MAX);
     struct omap_pair *seen = ARENA_ARRAY(&p->arena, r->n_operands, struct omap_pair);
@@ -92,7 +94,7 @@ static int add_dropped(struct pass *p, const struct record *r, int64_t covered_t
     return 0;
 }
 
-/* Drops the dead parts of a row or static row. */
+/* Puts a row or static row without its dead parts in left. */
 static int purge(const struct pass *p, const struct record *r, int64_t covered_ts, struct buf *left,
                  struct engi_purged *purged, struct err *e) {
     const struct engi_purge_limits limits = {
@@ -118,25 +120,13 @@ static int add_row(struct pass *p, const struct record *r, int64_t covered_ts, s
 
 static enum engi_kind kind_of(const struct pass *p, const struct record *r) { return r->key.p[p->prefix.n]; }
 
-static int read_deletions(struct pass *p, struct err *e) {
-    struct engi_tomb tomb;
-    int64_t at;
-    engi_tombs_init(&p->tombs, &p->arena);
-    for (size_t i = 0; i < p->head.head.n; i++) {
-        const struct record *r = &p->head.head.items[i];
-        if (kind_of(p, r) != ENGI_PARTITION_DELETION) continue;
-        if (engi_tomb_deletion(r->value, &p->tombs.partition_ts, &at, e)) return -1;
-    }
-    for (size_t i = 0; i < p->head.ranges.n; i++) {
-        const struct record *r = &p->head.ranges.items[i];
-        struct slice rest = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
-        if (engi_tomb_read(rest, r->value, &tomb, e) || engi_tombs_add(&p->tombs, &tomb, e)) return -1;
-    }
-    return engi_tombs_fragment(&p->tombs, e);
+/* Returns the part of a record's key after its kind. */
+static struct slice clustering_of(const struct pass *p, const struct record *r) {
+    return slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
 }
 
-/* Whether all operands of a deletion are among those that may go. */
-static bool may_go(const struct pass *p, const struct record *r) {
+/* Whether all operands of a deletion are among those that may be removed. */
+static bool is_removable(const struct pass *p, const struct record *r) {
     for (size_t i = 0; p->old && i < r->n_operands; i++) {
         struct slice key = r->operands[i].key;
         size_t from = 0, to = p->old->n;
@@ -150,32 +140,31 @@ static bool may_go(const struct pass *p, const struct record *r) {
     return true;
 }
 
-/* Removes a deletion that is old, or that is covered by one of the partition that stays. */
-static int add_deletion(struct pass *p, const struct record *r, bool *stays, struct err *e) {
-    int64_t ts, at;
-    if (engi_tomb_deletion(r->value, &ts, &at, e)) return -1;
-    bool of_partition = kind_of(p, r) == ENGI_PARTITION_DELETION;
-    bool goes = (at < p->before_seconds && may_go(p, r)) || (!of_partition && *stays && ts <= p->tombs.partition_ts);
-    if (of_partition) *stays = !goes;
-    if (!goes && r->n_operands == 1) return 0;
-    assert(!goes || p->whole); /* Q13, Q19 */
-    return add_change(p, r, goes ? slice_of("", 0) : r->value) ? err_nomem(e) : 0;
-}
-
+/* Removes the deletions that are old, or that are covered by a deletion of the partition that stays. */
 static int add_deletions(struct pass *p, struct err *e) {
-    const struct records *of[] = {&p->head.head, &p->head.ranges};
-    bool stays = false;
-    for (size_t k = 0; k < ARRAY_LEN(of); k++)
-        for (size_t i = 0; i < of[k]->n; i++) {
-            if (kind_of(p, &of[k]->items[i]) == ENGI_STATIC) continue;
+    const struct records *lists[] = {&p->head.head, &p->head.ranges};
+    bool stays = false; /* the deletion of the partition */
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++)
+        for (size_t i = 0; i < lists[k]->n; i++) {
+            const struct record *r = &lists[k]->items[i];
+            int64_t ts, at;
+            if (kind_of(p, r) == ENGI_STATIC) continue;
             if (is_full(p)) return ROUND_MORE;
-            if (add_deletion(p, &of[k]->items[i], &stays, e)) return -1;
+            if (engi_tomb_deletion(r->value, &ts, &at, e)) return -1;
+            bool of_partition = kind_of(p, r) == ENGI_PARTITION_DELETION;
+            bool goes = (at < p->before_seconds && is_removable(p, r)) ||
+                        (!of_partition && stays && ts <= p->tombs.partition_ts);
+            if (of_partition) stays = !goes;
+            if (!goes && r->n_operands == 1) continue;
+            assert(!goes || p->whole); /* Q13, Q19 */
+            if (add_change(p, r, goes ? slice_of("", 0) : r->value)) return err_nomem(e);
         }
     return 0;
 }
 
 /* ---- a round ---- */
 
+/* Adds the changes of the rows from the cursor on. */
 static int each_row(struct pass *p, struct cursor *c, struct err *e) {
     const struct record *r;
     int got, rc;
@@ -185,8 +174,8 @@ static int each_row(struct pass *p, struct cursor *c, struct err *e) {
             buf_put_slice(&p->from, r->key);
             return buf_failed(&p->from) ? err_nomem(e) : ROUND_MORE;
         }
-        struct slice ck = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
-        if ((rc = add_row(p, r, engi_tombs_at(&p->tombs, ck), e)) || (rc = p->o->visited(p->o->arg))) return rc;
+        rc = add_row(p, r, engi_tombs_at(&p->tombs, clustering_of(p, r)), e);
+        if (rc || (rc = p->o->visited(p->o->arg))) return rc;
     }
     return got;
 }
@@ -235,25 +224,37 @@ static int write_round(struct pass *p, struct err *e) {
     for (size_t i = 0; i < p->n; i++)
         assert(!p->head.is_wide || p->changes[i].key.p[p->prefix.n] != ENGI_ROW); /* Q16 */
     if (write_groups(p->s, &g, 1, e) < 0) return -1;
-    if (g.result == WRITE_CHANGED) return ROUND_MET;
+    if (g.result == WRITE_CHANGED) return ROUND_CONFLICT;
     report_dropped(p);
     atomic_fetch_add(&p->s->n_folds, p->n);
     return ROUND_DONE;
 }
 
-/* Reads the partition's head and deletions, of one moment. */
+/* Reads the partition's head and deletions as a consistent snapshot. */
 static int begin_round(struct pass *p, struct err *e) {
+    struct engi_tomb tomb;
+    int64_t at;
     arena_reset(&p->arena);
     p->n = p->n_dropped = p->bytes = 0;
     int rc = read_partition(p->s, buf_slice(&p->prefix), NULL, 0, &p->arena, &p->head, e); /* Q12 */
-    return rc ? rc : read_deletions(p, e);
+    if (rc) return rc;
+    engi_tombs_init(&p->tombs, &p->arena);
+    for (size_t i = 0; i < p->head.head.n; i++) {
+        const struct record *r = &p->head.head.items[i];
+        if (kind_of(p, r) != ENGI_PARTITION_DELETION) continue;
+        if (engi_tomb_deletion(r->value, &p->tombs.partition_ts, &at, e)) return -1;
+    }
+    for (size_t i = 0; i < p->head.ranges.n; i++) {
+        const struct record *r = &p->head.ranges.items[i];
+        if (engi_tomb_read(clustering_of(p, r), r->value, &tomb, e) || engi_tombs_add(&p->tombs, &tomb, e)) return -1;
+    }
+    return engi_tombs_fragment(&p->tombs, e);
 }
 
-/* ROUND_DONE: nothing is left to do; ROUND_MORE: another round goes on from p->from. */
 static int run_round(struct pass *p, struct err *e) {
     bool from_first = !p->from.n;
     int rc = begin_round(p, e);
-    /* It became wide after the scan: operands may be in pieces. When it does so later, its mark
+    /* It became wide after the scan: operands may be in pieces. If it becomes wide later, its mark
      * changes. */
     if (!rc && p->head.is_wide) return ROUND_DONE;
     if (rc || (rc = add_head(p, e))) return rc;
@@ -270,16 +271,15 @@ static int run_round(struct pass *p, struct err *e) {
 
 /* ---- wide partitions ---- */
 
-/* Looks for the first row with something to drop. ROUND_MORE: p->from is its key. */
+/* Finds the first row with dead parts. Returns ROUND_MORE with its key in p->from. */
 static int find_dead(struct pass *p, struct cursor *c, struct err *e) {
     const struct record *r;
     int got, rc = 0;
     while (!rc && (got = cursor_next(c, &r, e)) == 1) {
-        struct slice ck = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
         struct engi_purged purged;
         struct buf left;
         buf_init(&left, 0);
-        rc = purge(p, r, engi_tombs_at(&p->tombs, ck), &left, &purged, e);
+        rc = purge(p, r, engi_tombs_at(&p->tombs, clustering_of(p, r)), &left, &purged, e);
         buf_fini(&left);
         if (!rc) rc = p->o->visited(p->o->arg);
         if (rc || !purged.dropped) continue;
@@ -290,13 +290,12 @@ static int find_dead(struct pass *p, struct cursor *c, struct err *e) {
     return rc ? rc : got;
 }
 
-/* For move_purge. */
+/* As move_purge.judge. */
 static int judge(void *arg, const struct record *r, struct buf *left) {
     struct pass *p = arg;
     struct err e = {0};
     struct engi_purged purged;
-    struct slice ck = slice_of(r->key.p + p->prefix.n + 1, r->key.n - p->prefix.n - 1);
-    int64_t covered_ts = engi_tombs_at(&p->tombs, ck);
+    int64_t covered_ts = engi_tombs_at(&p->tombs, clustering_of(p, r));
     p->n_judged++;
     if (purge(p, r, covered_ts, left, &purged, &e)) {
         err_clear(&e);
@@ -307,13 +306,12 @@ static int judge(void *arg, const struct record *r, struct buf *left) {
     return add_dropped(p, r, covered_ts, purged.expired) ? -ENOMEM : 1;
 }
 
-/* Purges the pieces from that with the first dead row on. ROUND_MORE: another round goes on from p->from;
- * ROUND_DONE: no row from p->from on is dead. */
+/* Purges the pieces from the one with the first dead row on. Returns ROUND_DONE if no row from p->from on is dead. */
 static int run_wide_round(struct pass *p, struct err *e) {
     struct buf end;
     int rc = begin_round(p, e);
     if (rc || (rc = with_rows(p, find_dead, e)) != ROUND_MORE) return rc;
-    if ((rc = begin_round(p, e))) return rc; /* the deletions may be others than when the search began */
+    if ((rc = begin_round(p, e))) return rc; /* the deletions may have changed since the search began */
     const struct move_purge purge = {.from = buf_slice(&p->from), .judge = judge, .arg = p};
     p->n_judged = 0;
     buf_init(&end, 0);
@@ -324,34 +322,14 @@ static int run_wide_round(struct pass *p, struct err *e) {
         buf_put_slice(&p->from, buf_slice(&end));
     }
     buf_fini(&end);
-    if (rc == -EAGAIN) return ROUND_MET;
+    if (rc == -EAGAIN) return ROUND_CONFLICT;
     if (rc == -EBUSY || rc == -ESTALE) return ROUND_LEFT;
     if (rc < 0 || buf_failed(&p->from)) return pool_error(e, rc ? rc : -ENOMEM, POOL_WRITES, "of a wide partition");
     for (size_t i = 0; i < p->n_judged && !rc; i++) rc = p->o->visited(p->o->arg);
     return rc ? rc : ROUND_MORE;
 }
 
-/* Lists the operands of deletions that are old. */
-static int note_old(struct pass *p, struct arena *a, struct omap_pairs *old, struct err *e) {
-    int rc = begin_round(p, e);
-    const struct records *of[] = {&p->head.head, &p->head.ranges};
-    size_t cap = 0;
-    for (size_t k = 0; k < ARRAY_LEN(of) && !rc; k++)
-        for (size_t i = 0; i < of[k]->n; i++) {
-            const struct record *r = &of[k]->items[i];
-            int64_t ts, at;
-            if (kind_of(p, r) == ENGI_STATIC) continue;
-            if (engi_tomb_deletion(r->value, &ts, &at, e)) return -1;
-            for (size_t o = 0; at < p->before_seconds && o < r->n_operands; o++) {
-                if (array_room(&old->items, old->n, &cap, sizeof(old->items[0])) < 0) return err_nomem(e);
-                old->items[old->n++].key = arena_dup(a, r->operands[o].key);
-                if (!old->items[old->n - 1].key.p) return err_nomem(e);
-            }
-        }
-    return rc;
-}
-
-/* Once no row is dead: removes what is dead of the head. */
+/* Once no row is dead: removes the dead parts of the head. */
 static int run_head_round(struct pass *p, struct err *e) {
     int rc = begin_round(p, e);
     if (rc || (rc = add_head(p, e)) || ((rc = add_deletions(p, e)) && rc != ROUND_MORE)) return rc;
@@ -361,33 +339,41 @@ static int run_head_round(struct pass *p, struct err *e) {
 
 /* ---- a partition ---- */
 
-/* Runs rounds until one is done. A partition that other writers change all the time, or that is read while they do,
- * is left for the next pass. *left: it is. */
+/* Runs rounds until one is done. A partition that other writers change all the time is left to the next pass; then *left
+ * is true. */
 static int run_rounds(struct pass *p, int (*round)(struct pass *p, struct err *e), bool *left, struct err *e) {
-    int met = 0;
+    int conflicts = 0;
     buf_clear(&p->from, SIZE_MAX);
-    for (int i = 0; i < ROUNDS_MAX && met < CONFLICTS_MAX; i++) {
+    for (int i = 0; i < ROUNDS_MAX && conflicts < CONFLICTS_MAX; i++) {
         int rc = round(p, e);
         *left = rc != ROUND_DONE;
         if (rc == ROUND_LEFT) return 0;
         if (rc == -1 && e->code == ERR_READ_TIMEOUT) err_clear(e);
-        else if (rc != ROUND_MET && rc != ROUND_MORE) return rc;
-        met += rc != ROUND_MORE;
+        else if (rc != ROUND_CONFLICT && rc != ROUND_MORE) return rc;
+        conflicts += rc != ROUND_MORE;
     }
     return 0;
 }
 
-static int visit_partition(struct pass *p, struct err *e) {
-    bool left;
-    return run_rounds(p, run_round, &left, e);
-}
-
 static int visit_wide(struct pass *p, struct err *e) {
-    struct omap_pairs old = {0};
+    const struct records *lists[] = {&p->head.head, &p->head.ranges};
+    struct omap_pairs old = {0}; /* the operands of deletions that are old */
     struct arena a;
     bool left = true;
     arena_init(&a, CHUNK, 0);
-    int rc = note_old(p, &a, &old, e); /* Q19 */
+    int rc = begin_round(p, e); /* Q19 */
+    for (size_t k = 0; k < ARRAY_LEN(lists) && !rc; k++)
+        for (size_t i = 0; i < lists[k]->n && !rc; i++) {
+            const struct record *r = &lists[k]->items[i];
+            int64_t ts, at;
+            if (kind_of(p, r) == ENGI_STATIC) continue;
+            rc = engi_tomb_deletion(r->value, &ts, &at, e);
+            for (size_t o = 0; !rc && at < p->before_seconds && o < r->n_operands; o++) {
+                struct slice key = arena_dup(&a, r->operands[o].key);
+                if (!key.p || array_room(&old.items, old.n, &old.cap, sizeof(old.items[0])) < 0) rc = err_nomem(e);
+                else old.items[old.n++].key = key;
+            }
+        }
     if (!rc) rc = run_rounds(p, run_wide_round, &left, e);
     p->old = &old;
     p->whole = !left;
@@ -404,12 +390,13 @@ static int visit_wide(struct pass *p, struct err *e) {
 struct seen {
     bool has_work;          /* a round changes something in it */
     bool has_rows;          /* it has operands */
-    struct buf mark, ballot, pieces; /* its own keys' values */
-    struct buf record;      /* its last one's key */
+    struct buf mark, ballot, pieces; /* values of its own keys */
+    struct buf record;      /* the key of its last record */
 };
 
-/* Whether a round changes the record of an operand, as far as it shows without what covers it. */
-static int look_at(struct pass *p, struct seen *seen, struct slice record, struct slice value, struct err *e) {
+/* Notes an operand of the partition. Sets has_work if a round changes its record, as far as this is visible without
+ * the deletions that cover it. */
+static int note_operand(struct pass *p, struct seen *seen, struct slice record, struct slice value, struct err *e) {
     const struct record r = {.key = record, .value = value};
     enum engi_kind kind = kind_of(p, &r);
     bool several = slice_eq(record, buf_slice(&seen->record));
@@ -427,13 +414,6 @@ static int look_at(struct pass *p, struct seen *seen, struct slice record, struc
     return rc;
 }
 
-static void look_at_own(struct seen *seen, enum omap_partition_key what, struct slice value) {
-    if (what == OMAP_FENCE) return;
-    struct buf *to = what == OMAP_REMOVALS ? &seen->mark : what == OMAP_BALLOT ? &seen->ballot : &seen->pieces;
-    buf_clear(to, SIZE_MAX);
-    buf_put_slice(to, value);
-}
-
 static void seen_clear(struct seen *seen) {
     seen->has_work = seen->has_rows = false;
     buf_clear(&seen->mark, SIZE_MAX);
@@ -442,19 +422,7 @@ static void seen_clear(struct seen *seen) {
     buf_clear(&seen->record, SIZE_MAX);
 }
 
-/* Removes the pieces that no reader needs. */
-static int remove_garbage(struct pass *p, const struct pieces *pieces) {
-    char name[PIECE_NAME];
-    int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < pieces->n_garbage; i++) {
-        piece_name(p->o->table, pieces->id, pieces->garbage[i], name);
-        rc = pool_remove(&p->s->pool, name);
-        if (rc == -ENOENT) rc = 0;
-    }
-    return rc;
-}
-
-/* Removes the own keys of a partition without operands. */
+/* Removes the garbage and the own keys of a partition without operands. */
 static int forget(struct pass *p, const struct seen *seen, const struct pieces *pieces, const struct shard *sh,
                   struct err *e) {
     const struct { enum omap_partition_key what; struct slice value; } own[OMAP_PARTITION_KEYS_MAX] = {
@@ -467,7 +435,13 @@ static int forget(struct pass *p, const struct seen *seen, const struct pieces *
     assert(!seen->has_rows && !pieces->n); /* Q15 */
     if (mark.n < OMAP_SEQUENCE_DIGITS) return 0;
     if ((int64_t)omap_number_read(slice_of(mark.p, OMAP_SEQUENCE_DIGITS)) / 1000000 >= p->before_seconds) return 0;
-    int rc = remove_garbage(p, pieces);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < pieces->n_garbage; i++) {
+        char name[PIECE_NAME];
+        piece_name(p->o->table, pieces->id, pieces->garbage[i], name);
+        rc = pool_remove(&p->s->pool, name);
+        if (rc == -ENOENT) rc = 0;
+    }
     omap_write_compare(&w, shard_state_key, shard_state_value(SHARD_OPEN)); /* Q3 */
     arena_reset(&p->arena);
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
@@ -487,12 +461,13 @@ static int forget(struct pass *p, const struct seen *seen, const struct pieces *
 /* The scan has read all of the partition. */
 static int end_partition(struct pass *p, const struct seen *seen, const struct shard *sh, struct err *e) {
     struct pieces pieces;
+    bool left;
     if (!p->prefix.n) return 0;
     arena_reset(&p->arena);
     if (pieces_read(buf_slice(&seen->pieces), &p->arena, &pieces) < 0)
         return err_set(e, ERR_SERVER, "the list of pieces of a partition is damaged: %s", sh->name);
     if (pieces.n) return visit_wide(p, e);
-    if (seen->has_work) return visit_partition(p, e);
+    if (seen->has_work) return run_rounds(p, run_round, &left, e);
     return seen->has_rows ? 0 : forget(p, seen, &pieces, sh, e);
 }
 
@@ -517,18 +492,28 @@ static int scan_page(struct pass *p, struct seen *seen, const struct fetched *f,
         }
         if (rc) break;
         enum omap_partition_key what = omap_key_of_partition(pair->key);
-        if (what) look_at_own(seen, what, pair->value);
-        else if (!(rc = look_at(p, seen, buf_slice(&record), pair->value, e))) rc = p->o->visited(p->o->arg);
+        struct buf *value = what == OMAP_REMOVALS ? &seen->mark : what == OMAP_BALLOT ? &seen->ballot : &seen->pieces;
+        if (what == OMAP_FENCE) continue;
+        if (what) {
+            buf_clear(value, SIZE_MAX);
+            buf_put_slice(value, pair->value);
+        } else if (!(rc = note_operand(p, seen, buf_slice(&record), pair->value, e))) {
+            rc = p->o->visited(p->o->arg);
+        }
     }
     buf_fini(&record);
     return rc;
 }
 
-/* Reads the keys of a shard, or of those that it has been split into, up to a position. */
-static int scan(struct pass *p, uint64_t position, uint64_t last, struct seen *seen, struct err *e) {
-    struct buf start;
+/* Visits the partitions from a position to another one: those of a shard, or of the shards that it has been split into
+ * meanwhile. */
+static int visit_shard(struct pass *p, uint64_t position, uint64_t last, struct err *e) {
+    struct seen seen = {0};
+    struct buf *bufs[] = {&seen.mark, &seen.ballot, &seen.pieces, &seen.record}, start;
     struct fetched f = {0};
     int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
+    buf_clear(&p->prefix, SIZE_MAX);
     buf_init(&start, 0);
     buf_put(&start, SHARD_HEAD_LAST, sizeof(SHARD_HEAD_LAST));
     while (!rc) {
@@ -536,15 +521,15 @@ static int scan(struct pass *p, uint64_t position, uint64_t last, struct seen *s
         arena_reset(&p->page);
         int got = buf_failed(&start) ? -ENOMEM : fetch(p->s, p->o->table, position, &part, 1, &p->page, &f);
         if (got < 0) rc = pool_error(e, got, POOL_READS, "of a table");
-        if (rc || !f.shard || (rc = scan_page(p, seen, &f, e))) break;
+        if (rc || !f.shard || (rc = scan_page(p, &seen, &f, e))) break;
         buf_clear(&start, SIZE_MAX);
         if (f.more[0] && f.pairs[0].n) {
             buf_put_slice(&start, f.pairs[0].items[f.pairs[0].n - 1].key);
             buf_u8(&start, 0);
             continue;
         }
-        rc = end_partition(p, seen, f.shard, e);
-        seen_clear(seen);
+        rc = end_partition(p, &seen, f.shard, e);
+        seen_clear(&seen);
         buf_clear(&p->prefix, SIZE_MAX);
         if (shard_last(&f.shard->id) >= last) break;
         position = shard_last(&f.shard->id) + 1;
@@ -552,21 +537,12 @@ static int scan(struct pass *p, uint64_t position, uint64_t last, struct seen *s
     }
     fetched_fini(&f);
     buf_fini(&start);
-    return rc;
-}
-
-static int visit_shard(struct pass *p, uint64_t first, uint64_t last, struct err *e) {
-    struct seen seen = {0};
-    struct buf *bufs[] = {&seen.mark, &seen.ballot, &seen.pieces, &seen.record};
-    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
-    buf_clear(&p->prefix, SIZE_MAX);
-    int rc = scan(p, first, last, &seen, e);
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     return rc;
 }
 
-/* Reads the shard at a position, and claims it. Returns 1 if it is to be visited, or 0 if it is
- * not, or a negative error number. *last: its last position. */
+/* Reads the shard at a position, and claims it. Returns 1 if the pass must visit it, 0 if not,
+ * or a negative error number. *last: its last position. */
 static int claim(struct pass *p, uint64_t position, uint64_t *last) {
     const char *key = (const char *)visit_key.p;
     const struct fetch_part part = {.start_after = SHARD_HEAD_PREFIX, .prefix = key, .max = 1};
@@ -608,18 +584,8 @@ static int visit_shards(struct pass *p, struct err *e) {
 
 enum { WRITE_S = WRITE_SEND_S + POOL_TIMEOUT_S /* of write_groups, at most (Q26) */ };
 _Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + 2 * BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
-/* The record of the batch, then its groups. */
+/* First the record of the batch is written, then its groups. */
 _Static_assert(IN_FLIGHT_S > WRITE_SEND_S + POOL_TIMEOUT_S + WRITE_S, ""); /* Q14 */
-
-static int set_limit(struct pass *p, struct err *e) {
-    int64_t oldest_us;
-    if (batchlog_oldest(p->s, &oldest_us, e) < 0) return -1;
-    int64_t writes_since = oldest_us / 1000000 < p->o->now_seconds ? oldest_us / 1000000 : p->o->now_seconds;
-    p->before_seconds = p->o->before_seconds;
-    if (p->before_seconds > writes_since - IN_FLIGHT_S) p->before_seconds = writes_since - IN_FLIGHT_S;
-    assert(p->before_seconds < oldest_us / 1000000 && p->before_seconds < p->o->now_seconds); /* Q14 */
-    return 0;
-}
 
 int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e) {
     struct pass *p = calloc(1, sizeof(*p));
@@ -630,8 +596,15 @@ int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e)
     buf_init(&p->from, 0);
     arena_init(&p->arena, CHUNK, 0);
     arena_init(&p->page, CHUNK, 0);
-    int rc = set_limit(p, e);
-    if (!rc) rc = visit_shards(p, e);
+    int64_t oldest_us;
+    int rc = batchlog_oldest(s, &oldest_us, e);
+    if (!rc) {
+        int64_t writes_since = oldest_us / 1000000 < o->now_seconds ? oldest_us / 1000000 : o->now_seconds;
+        p->before_seconds = o->before_seconds;
+        if (p->before_seconds > writes_since - IN_FLIGHT_S) p->before_seconds = writes_since - IN_FLIGHT_S;
+        assert(p->before_seconds < oldest_us / 1000000 && p->before_seconds < o->now_seconds); /* Q14 */
+        rc = visit_shards(p, e);
+    }
     arena_fini(&p->arena);
     arena_fini(&p->page);
     buf_fini(&p->prefix);

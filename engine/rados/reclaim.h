@@ -1,15 +1,15 @@
-/* Reclaiming: a pass over a table that removes data that is dead and old enough, and combines what
- * rows were written in. Any number of stores may run it at the same time, beside writers and readers.
+/* Reclaiming: a pass over a table that removes data that is dead and old enough, and combines the operands
+ * of rows. Any number of stores may run it at the same time as writers and readers.
  *
- * Life of a pass: it goes through the table's shards. A shard keeps the time of its last visit:
+ * Life of a pass: it visits the table's shards in order. A shard stores the time of its last visit:
  *
  *   key [01]['p']: [u64 seconds]
  *
- * The pass claims a shard by writing the present time there, on condition that the earlier one is as it
- * was read, and leaves out a shard that was visited lately. So one of the stores visits it. One that
- * dies on its way leaves dead data until the next visit; two that visit one shard at once only do
- * more work. A scan goes through the shard's keys and finds partitions with something to do. Each of those
- * is visited in rounds: a round reads it and writes what changes in one operation.
+ * The pass claims a shard by writing the present time there, on condition that the earlier time is as it
+ * was read, and skips a shard that was visited recently. So one of the stores visits it. A store that
+ * dies during a visit leaves dead data until the next visit; two stores that visit one shard at once only do
+ * more work. A scan reads the shard's keys and finds partitions with something to do. Each of these partitions
+ * is visited in rounds: a round reads it and writes the changes in one operation.
  *
  * Q12. A round reads the partition's mark of removals before it reads operands, and writes on the
  *      condition that the mark is unchanged. So every operand that it combines or removes is still
@@ -22,27 +22,27 @@
  *      time-outs, and than the clocks of servers differ; and older than the oldest batch in the log of
  *      batches, which may be replayed at any time. A later batch finds the tombstones already gone
  *      only if it is younger by gc_grace. As in Cassandra, a write with a lower timestamp that is
- *      applied later than gc_grace after a deletion shows again: one that a client sends with a
- *      timestamp of its own, or a server that was stopped for so long.
- * Q15. A partition's own keys go when it has no operands and its mark is as old as a tombstone must be.
+ *      applied later than gc_grace after a deletion becomes visible: a write that a client sends with its
+ *      own timestamp, or a server that was stopped for that long.
+ * Q15. A partition's own keys are removed when it has no operands and its mark is as old as a tombstone must be.
  *      As long as the mark stays the same, nothing was removed; so the partition has been empty since,
- *      its ballot is as old, and whoever has seen the partition with another mark, or without one, has
- *      long ended. A later reader or writer finds a partition that never was.
+ *      its ballot is as old, and each operation that has read the partition with another mark, or without one, has
+ *      ended long ago. A later reader or writer finds a partition that has never existed.
  * Q16. A round changes no row of a wide partition: its rows are in pieces, too (engine/rados/pieces.h). A round
  *      reads at one moment whether it is wide, and its mark, and a move that completes changes the mark.
- *      So no round combines or removes what a move takes out of the shard. A move that purges
- *      (engine/rados/move.h) drops what is dead of these rows; the pass looks for the next such row, and has the
- *      pieces from there on purged.
- * Q19. A deletion of a wide partition is removed once a pass has gone through all rows and found
- *      none of them dead any more, if it was there before the first of them was read, as the same operands.
- *      Their ids are unique, so it was there all the time. By Q14 all rows that it should cover were
- *      there, too, in the shard or in a piece; where the pass has been there is none, and no
- *      mover brings one back (Q11). A row of a later write may be covered; it shows again, as in Q14.
+ *      So no round combines or removes operands that a move removes from the shard. A move that purges
+ *      (engine/rados/move.h) drops the dead parts of these rows; the pass finds the next such row, and
+ *      purges the pieces from there on.
+ * Q19. A deletion of a wide partition is removed once a pass has read all rows and found
+ *      none of them dead any more, if it existed before the first of them was read, as the same operands.
+ *      Their ids are unique, so it existed all the time. By Q14 all rows that it should cover existed,
+ *      too, in the shard or in a piece; the pass has removed them where it has been, and no
+ *      mover restores one (Q11). A row of a later write may be covered; it becomes visible, as in Q14.
  */
 #pragma once
 
 #include "engine/rados/rados.h"
 #include "engine/store.h"
 
-/* Does what store_ops.reclaim promises (engine/store.h). */
+/* As store_ops.reclaim (engine/store.h). */
 int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e) MUST_CHECK;
