@@ -30,13 +30,14 @@ struct partitions {
 
 static struct slice prefix_of(struct slice key) { return slice_of(key.p, engi_prefix_len(key)); }
 
-/* By partition, and in the order in which they were added: the keys lie in one buffer. */
+/* Orders changes by partition, then by the order in which they were added: their keys are in one buffer. */
 static int by_partition(const void *a, const void *b) {
     const struct write_change *x = a, *y = b;
     int c = slice_cmp(prefix_of(x->key), prefix_of(y->key));
     return c ? c : (x->key.p > y->key.p) - (x->key.p < y->key.p);
 }
 
+/* Sorts the changes and makes a group of each partition. */
 static int group_changes(struct partitions *p, size_t n, struct arena *a) {
     p->groups = ARENA_ARRAY(a, n, struct write_group);
     if (!p->groups) return -1;
@@ -54,21 +55,11 @@ static int by_prefix(const void *a, const void *b) {
     return slice_cmp(x->prefix, y->prefix);
 }
 
-/* The group of a change's partition. */
 static struct write_group *group_of(const struct partitions *p, struct slice key) {
     const struct write_group sought = {.prefix = prefix_of(key)};
     struct write_group *g = bsearch(&sought, p->groups, p->n, sizeof(*g), by_prefix);
     assert(g);
     return g;
-}
-
-/* Whether a group of the batch touches several partitions. */
-static bool spans_partitions(const struct eng_batch *b) {
-    for (size_t i = 1; i < b->n; i++)
-        if (b->changes[i].group == b->changes[i - 1].group &&
-            !slice_eq(prefix_of(engi_change_key(b, &b->changes[i])), prefix_of(engi_change_key(b, &b->changes[i - 1]))))
-            return true;
-    return false;
 }
 
 /* ---- logs ---- */
@@ -101,34 +92,35 @@ static int register_log(struct rados *s, const struct batchlog *log) {
     return write_and_end(s, &w, REGISTRY);
 }
 
-static int unregister_log(struct rados *s, const struct batchlog *log) {
-    struct omap_write w = {0};
-    omap_write_remove(&w, registered_key(log));
-    return write_and_end(s, &w, REGISTRY);
-}
-
-static int make_log(struct rados *s, struct err *e) {
-    struct batchlog log = {.incarnation = s->o.incarnation, .number = s->made_log ? s->n_logs : ++s->n_logs};
-    struct omap_write w = {.creates = true, .exclusive = true};
-    name_log(&log);
-    omap_write_set(&w, slice_str(BATCHLOG_MARK), slice_str("1"));
-    int rc = s->made_log ? 0 : omap_write_run(&w, &s->pool, log.object);
-    omap_write_fini(&w);
-    if (rc < 0) return pool_error(e, rc, POOL_WRITES, log.object);
-    s->made_log = true;
-    if ((rc = register_log(s, &log)) < 0) return pool_error(e, rc, POOL_WRITES, REGISTRY);
-    s->made_log = false;
-    atomic_store(&s->log, log.number);
-    return 0;
-}
-
 int batchlog_begin(struct rados *s, uint32_t lost, struct err *e) {
+    struct batchlog log = {.incarnation = s->o.incarnation};
+    int rc = 0;
     if (pthread_mutex_trylock(&s->log_lock))
         return err_set(e, ERR_OVERLOADED, "this server begins another log of batches, because another server took it "
                                           "for dead and removed its log; nothing was written, try again");
-    int rc = atomic_load(&s->log) == lost ? make_log(s, e) : 0;
+    if (atomic_load(&s->log) != lost) goto unlock; /* another thread has begun it */
+    if (!s->made_log) {
+        struct omap_write w = {.creates = true, .exclusive = true};
+        log.number = ++s->n_logs;
+        name_log(&log);
+        omap_write_set(&w, slice_str(BATCHLOG_MARK), slice_str("1"));
+        if ((rc = write_and_end(s, &w, log.object)) < 0) {
+            pool_error(e, rc, POOL_WRITES, log.object);
+            goto unlock;
+        }
+        s->made_log = true;
+    }
+    log.number = s->n_logs;
+    name_log(&log);
+    if ((rc = register_log(s, &log)) < 0) {
+        pool_error(e, rc, POOL_WRITES, REGISTRY);
+        goto unlock;
+    }
+    s->made_log = false;
+    atomic_store(&s->log, log.number);
+unlock:
     pthread_mutex_unlock(&s->log_lock);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
 int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *arg) {
@@ -165,7 +157,7 @@ int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *a
     return rc;
 }
 
-/* What a log has at one moment. */
+/* A consistent snapshot of a log. */
 struct contents {
     struct omap_pairs records;
     bool marked;
@@ -186,27 +178,9 @@ static int read_log(struct rados *s, const struct batchlog *log, uint64_t max, s
     return rc;
 }
 
-static int remove_log(struct rados *s, const struct batchlog *log, const struct contents *c) {
-    assert(!c->marked && !c->records.n); /* Q28 */
-    int rc = pool_remove(&s->pool, log->object);
-    return rc < 0 && rc != -ENOENT ? rc : unregister_log(s, log);
-}
-
 /* ---- records ---- */
 
-static uint64_t time_of(struct slice key) { return omap_number_read(slice_of(key.p, OMAP_SEQUENCE_DIGITS)); }
-
-static void put_changes(struct buf *value, const struct eng_batch *b) {
-    for (size_t i = 0; i < b->n; i++) {
-        struct slice k = engi_change_key(b, &b->changes[i]), v = engi_change_value(b, &b->changes[i]);
-        buf_u32(value, (uint32_t)k.n);
-        buf_put_slice(value, k);
-        buf_u32(value, (uint32_t)v.n);
-        buf_put_slice(value, v);
-    }
-}
-
-/* Writes a record to the log that the server has, which goes to log, under a key that goes to key. */
+/* Writes a record to the server's log. Sets *log to the log and key to the record's key. */
 static int write_record(struct rados *s, struct slice value, struct batchlog *log, struct buf *key) {
     struct omap_write w = {0};
     *log = (struct batchlog){.incarnation = s->o.incarnation, .number = atomic_load(&s->log)};
@@ -221,11 +195,18 @@ static int write_record(struct rados *s, struct slice value, struct batchlog *lo
     return rc == -ENOENT ? -ECANCELED : rc;
 }
 
+/* Records the batch in the log. Sets *log and key as write_record does. Returns 0, or -1 with *e set. */
 static int log_batch(struct rados *s, const struct eng_batch *b, struct batchlog *log, struct buf *key, struct err *e) {
     int64_t until_us = clock_machine_us(&clock_real) + WRITE_SEND_S * 1000000ll; /* Q14 */
     struct buf value;
     buf_init(&value, 0);
-    put_changes(&value, b);
+    for (size_t i = 0; i < b->n; i++) {
+        struct slice k = engi_change_key(b, &b->changes[i]), v = engi_change_value(b, &b->changes[i]);
+        buf_u32(&value, (uint32_t)k.n);
+        buf_put_slice(&value, k);
+        buf_u32(&value, (uint32_t)v.n);
+        buf_put_slice(&value, v);
+    }
     int rc = buf_failed(&value) ? -ENOMEM : write_record(s, buf_slice(&value), log, key);
     for (int i = 0; rc == -ECANCELED && i < TRIES; i++) {
         if (batchlog_begin(s, log->number, e) < 0) {
@@ -241,58 +222,53 @@ static int log_batch(struct rados *s, const struct eng_batch *b, struct batchlog
 
 /* ---- writing ---- */
 
-static void add_condition(struct write_group *g, struct ballots *ballots, const struct store_change *c) {
-    store_u64(ballots->now, c->ballot);
-    store_u64(ballots->next, c->next_ballot);
-    ballots->expected = slice_of(ballots->now, c->ballot ? sizeof(ballots->now) : 0);
-    g->expected = &ballots->expected;
-    g->ballot = slice_of(ballots->next, sizeof(ballots->next));
-}
-
-/* All conditional changes to a partition have its ballot. */
-static int add_conditions(struct partitions *p, const struct eng_batch *b, struct arena *a) {
-    struct ballots *ballots = ARENA_ARRAY(a, p->n, struct ballots);
-    if (!ballots) return -1;
-    for (size_t i = 0; i < b->n; i++) {
-        if (!b->changes[i].conditional) continue;
-        struct write_group *g = group_of(p, engi_change_key(b, &b->changes[i]));
-        add_condition(g, &ballots[g - p->groups], &b->changes[i]);
-    }
-    return 0;
-}
-
-/* Returns the batch's result from those of its groups. A batch of counters over several partitions
- * is not atomic, as in Cassandra: the caller writes the others again. */
-static int take_results(const struct partitions *p, const struct eng_batch *b) {
-    size_t n_changed = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct write_group *g = &p->groups[i];
-        n_changed += g->result == WRITE_CHANGED;
-        if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix, load_u64(g->ballot.p));
-    }
-    for (size_t i = 0; n_changed && i < b->n; i++)
-        b->changes[i].written = group_of(p, engi_change_key(b, &b->changes[i]))->result == 0;
-    return n_changed ? KV_CHANGED : 0;
-}
-
 static int write_batch(struct rados *s, const struct eng_batch *b, struct arena *a, struct err *e) {
     struct partitions p = {.changes = ARENA_ARRAY(a, b->n, struct write_change)};
+    size_t n_changed = 0;
     if (!p.changes) return err_nomem(e);
     for (size_t i = 0; i < b->n; i++)
         p.changes[i] = (struct write_change){.kind = WRITE_APPEND,
                                              .key = engi_change_key(b, &b->changes[i]),
                                              .value = engi_change_value(b, &b->changes[i])};
-    if (group_changes(&p, b->n, a) < 0 || add_conditions(&p, b, a) < 0) return err_nomem(e);
-    int rc = write_groups(s, p.groups, p.n, e), taken = take_results(&p, b);
-    return rc ? rc : taken;
+    if (group_changes(&p, b->n, a) < 0) return err_nomem(e);
+    struct ballots *ballots = ARENA_ARRAY(a, p.n, struct ballots);
+    if (!ballots) return err_nomem(e);
+    /* All conditional changes to a partition have its ballot. */
+    for (size_t i = 0; i < b->n; i++) {
+        const struct store_change *c = &b->changes[i];
+        if (!c->conditional) continue;
+        struct write_group *g = group_of(&p, engi_change_key(b, c));
+        struct ballots *x = &ballots[g - p.groups];
+        store_u64(x->now, c->ballot);
+        store_u64(x->next, c->next_ballot);
+        x->expected = slice_of(x->now, c->ballot ? sizeof(x->now) : 0);
+        g->expected = &x->expected;
+        g->ballot = slice_of(x->next, sizeof(x->next));
+    }
+    int rc = write_groups(s, p.groups, p.n, e);
+    for (size_t i = 0; i < p.n; i++) {
+        const struct write_group *g = &p.groups[i];
+        n_changed += g->result == WRITE_CHANGED;
+        if (g->expected && g->result == 0) b->store->front->ballot_moved(b->store, g->prefix, load_u64(g->ballot.p));
+    }
+    /* A batch of counters over several partitions is not atomic, as in Cassandra: the caller repeats the others. */
+    for (size_t i = 0; n_changed && i < b->n; i++)
+        b->changes[i].written = group_of(&p, engi_change_key(b, &b->changes[i]))->result == 0;
+    return rc ? rc : n_changed ? KV_CHANGED : 0;
 }
 
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) {
     struct arena a;
     struct buf key;
     struct batchlog log;
-    bool logged = spans_partitions(b);
-    for (size_t i = 0; i < b->n; i++) logged = logged && !b->changes[i].conditional;
+    bool logged = false, conditional = false;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct store_change *c = &b->changes[i];
+        conditional = conditional || c->conditional;
+        if (i == 0 || c->group != c[-1].group) continue;
+        logged = logged || !slice_eq(prefix_of(engi_change_key(b, c)), prefix_of(engi_change_key(b, c - 1)));
+    }
+    logged = logged && !conditional; /* a group of changes spans several partitions */
     buf_init(&key, 0);
     arena_init(&a, CHUNK, 0);
     int rc = logged ? log_batch(s, b, &log, &key, e) : 0;
@@ -345,10 +321,10 @@ static int by_name(const void *a, const void *b) { return memcmp(a, b, sizeof(st
 
 struct replaying {
     struct rados *s;
-    uint32_t died;    /* the incarnation of the server whose logs are replayed, with all their records; 0 means of
-                       * all */
-    int64_t until_us; /* a record is due that was first read at this machine time or earlier */
-    struct batchlog_seen *seen; /* by this replay; replaces that of the store at its end */
+    uint32_t died;    /* the incarnation of the server whose logs are replayed, with all their records; 0 for the due
+                       * records of all servers */
+    int64_t until_us; /* a record that was first read at this machine time or earlier is due */
+    struct batchlog_seen *seen; /* by this replay; replaces the store's array at its end */
     size_t n_seen, cap_seen;
     size_t n;       /* records that were applied */
     struct err *e;  /* the last error */
@@ -359,26 +335,9 @@ static void note_seen(struct replaying *x, const struct batchlog_seen *record) {
     if (array_room(&x->seen, x->n_seen, &x->cap_seen, sizeof(*record)) == 0) x->seen[x->n_seen++] = *record;
 }
 
-static bool is_due(struct replaying *x, const struct batchlog *log, struct slice key) {
-    struct batchlog_seen record = {.since_us = clock_machine_us(&clock_real)}, *before = NULL;
-    if (key.n != RECORD_KEY || x->died) return key.n == RECORD_KEY;
-    memcpy(record.name.object, log->object, sizeof(record.name.object));
-    memcpy(record.name.key, key.p, key.n);
-    if (x->s->n_seen) before = bsearch(&record, x->s->seen, x->s->n_seen, sizeof(record), by_name);
-    if (before) record.since_us = before->since_us;
-    note_seen(x, &record);
-    return record.since_us <= x->until_us;
-}
-
-/* The records of a log that cannot be read keep their ages. */
-static void keep_seen(struct replaying *x, const struct batchlog *log) {
-    for (size_t i = 0; i < x->s->n_seen; i++)
-        if (strcmp(x->s->seen[i].name.object, log->object) == 0) note_seen(x, &x->s->seen[i]);
-}
-
-/* Applies the batches that are due, until the time at which what was read is too old (Q23). A batch that cannot be
- * applied stays and does not delay the others. One that can never be applied is removed because of its age alone: the
- * server that has logged it may still be writing it, although others take it for dead. */
+/* Applies the batches that are due, until end_us, when the records read are too old (Q23). A batch that cannot be
+ * applied stays and does not delay the others. A batch that can never be applied is removed because of its age alone:
+ * the server that has logged it may still be writing it, although others consider it dead. */
 static void replay_due(struct replaying *x, const struct batchlog *log, const struct omap_pairs *records,
                        int64_t end_us) {
     struct arena a;
@@ -386,7 +345,17 @@ static void replay_due(struct replaying *x, const struct batchlog *log, const st
     for (size_t i = 0; i < records->n; i++) {
         const struct omap_pair *p = &records->items[i];
         struct err why = {0};
-        if (!is_due(x, log, p->key) || clock_machine_us(&clock_real) >= end_us) continue;
+        if (p->key.n != RECORD_KEY) continue;
+        if (!x->died) {
+            struct batchlog_seen record = {.since_us = clock_machine_us(&clock_real)}, *before = NULL;
+            memcpy(record.name.object, log->object, sizeof(record.name.object));
+            memcpy(record.name.key, p->key.p, p->key.n);
+            if (x->s->n_seen) before = bsearch(&record, x->s->seen, x->s->n_seen, sizeof(record), by_name);
+            if (before) record.since_us = before->since_us;
+            note_seen(x, &record);
+            if (record.since_us > x->until_us) continue;
+        }
+        if (clock_machine_us(&clock_real) >= end_us) continue;
         arena_reset(&a);
         if (replay(x->s, p->value, &a, &why) == 0) {
             x->n += unlog(x->s, log, p->key) == 0;
@@ -399,8 +368,8 @@ static void replay_due(struct replaying *x, const struct batchlog *log, const st
     arena_fini(&a);
 }
 
-/* Keeps this server's own log registered, and removes the mark of one whose server has ended. */
-static int keep_or_end(struct rados *s, const struct batchlog *log, uint32_t died) {
+/* Renews the registration of this server's own log, and removes the mark of a log whose server has ended. */
+static int renew_or_end(struct rados *s, const struct batchlog *log, uint32_t died) {
     enum { KEPT_S = 24 * 3600, RENEWED_S = 3600 };
     int64_t age_s = (int64_t)((uint64_t)clock_wall_us(&clock_real) - log->registered_us) / 1000000;
     bool own = log->incarnation == s->o.incarnation && log->number == atomic_load(&s->log);
@@ -411,19 +380,29 @@ static int keep_or_end(struct rados *s, const struct batchlog *log, uint32_t die
     return own && age_s > RENEWED_S ? register_log(s, log) : 0;
 }
 
-/* A log that cannot be read holds up no other. */
+/* A log that cannot be read does not delay the others; its records keep their ages. */
 static int replay_log(void *arg, const struct batchlog *log) {
     struct replaying *x = arg;
     struct contents c = {0};
     struct arena a;
     assert(!x->died || log->incarnation == x->died); /* Q24 */
     arena_init(&a, CHUNK, 0);
-    int rc = keep_or_end(x->s, log, x->died);
+    int rc = renew_or_end(x->s, log, x->died);
     int64_t end_us = clock_machine_us(&clock_real) + BATCHLOG_REPLAY_S * 1000000ll;
-    if (rc == 0) rc = read_log(x->s, log, OMAP_READ_MAX, &a, &c); /* the rest is for the next call */
-    if (rc == -ENOENT || (rc == 0 && !c.marked && !c.records.n)) rc = remove_log(x->s, log, &c);
-    else if (rc == 0) replay_due(x, log, &c.records, end_us);
-    else if (!x->died) keep_seen(x, log);
+    if (rc == 0) rc = read_log(x->s, log, OMAP_READ_MAX, &a, &c); /* the rest is left to the next call */
+    if (rc == -ENOENT || (rc == 0 && !c.marked && !c.records.n)) {
+        struct omap_write w = {0};
+        assert(!c.marked && !c.records.n); /* Q28 */
+        rc = pool_remove(&x->s->pool, log->object);
+        omap_write_remove(&w, registered_key(log));
+        if (rc == 0 || rc == -ENOENT) rc = omap_write_run(&w, &x->s->pool, REGISTRY);
+        omap_write_fini(&w);
+    } else if (rc == 0) {
+        replay_due(x, log, &c.records, end_us);
+    } else if (!x->died) {
+        for (size_t i = 0; i < x->s->n_seen; i++)
+            if (strcmp(x->s->seen[i].name.object, log->object) == 0) note_seen(x, &x->s->seen[i]);
+    }
     if (rc < 0) pool_error(x->e, rc, POOL_READS, log->object);
     omap_pairs_fini(&c.records);
     arena_fini(&a);
@@ -465,7 +444,7 @@ static int note_oldest(void *arg, const struct batchlog *log) {
     arena_init(&a, 1 << 10, 0);
     int rc = read_log(o->s, log, 1, &a, &c);
     if (rc == 0 && c.records.n && c.records.items[0].key.n >= OMAP_SEQUENCE_DIGITS) {
-        int64_t us = (int64_t)time_of(c.records.items[0].key);
+        int64_t us = (int64_t)omap_number_read(slice_of(c.records.items[0].key.p, OMAP_SEQUENCE_DIGITS));
         if (us < *o->us) *o->us = us;
     }
     omap_pairs_fini(&c.records);

@@ -4,7 +4,7 @@
  * and the records of a server that has died at once. A store counts the age of a record with its own monotonic clock:
  * a step of a server's wall clock makes no record older or younger.
  *
- * Q23. A replay begins to apply a record within BATCHLOG_REPLAY_S of having read it. The one that logged the
+ * Q23. A replay begins to apply a record within BATCHLOG_REPLAY_S of having read it. The server that logged the
  *      batch, or another replay, may remove the record meanwhile, so that it no longer keeps tombstones
  *      from being removed (Q14). But a replay ends within IN_FLIGHT_S of when the record was written, if a store
  *      read the log after BATCHLOG_EVERY_S and again BATCHLOG_EVERY_S after the record had its age, or earlier.
@@ -18,9 +18,9 @@
  *      record goes to a log that is not registered, or is lost with one, and a server that was taken for dead
  *      notices it and begins another log. A log that is registered and has no object was removed.
  *
- * Each run of a server has a log, and another one each time that it is taken for dead and lives. When it ends, or
- * others are told that it has died, the mark is removed, and then the log, once its batches have been applied. Where
- * nobody is told of a death, that is done when the log was not registered anew for a day.
+ * Each run of a server has a log, and a new one each time that other servers consider it dead while it lives. When it
+ * ends, or others are notified that it has died, the mark is removed, and then the log, once its batches have been
+ * applied. If no server is notified of a death, this happens when the registration was not renewed for a day.
  *
  *   object "batches", key [incarnation: 8 hexadecimal digits].[number: 8]: [u64 time], registered logs
  *   object "batches.[incarnation].[number]", key [01]: ["1"], its mark
@@ -32,7 +32,7 @@
 #include "engine/rados/rados.h"
 #include "engine/rows/batch.h"
 
-#define BATCHLOG_MARK "\x01" /* in front of all records, whose keys are longer */
+#define BATCHLOG_MARK "\x01" /* sorts before all records, whose keys are longer */
 enum { BATCHLOG_NAME = 32 };
 struct batchlog {
     uint32_t incarnation, number;
@@ -43,24 +43,25 @@ struct batchlog {
 /* Begins a log in place of the store's log with the number `lost`; 0 for the first one. Threads that find the same log
  * lost meanwhile do not wait: they get ERR_OVERLOADED. Returns 0, or -1 with *e set. */
 int batchlog_begin(struct rados *s, uint32_t lost, struct err *e) MUST_CHECK;
-/* Ends it; what cannot be reached is left to other servers. No batch is written meanwhile or later. */
+/* Ends the store's log; batches that cannot be applied are left to other servers. No batch is written meanwhile or
+ * later. */
 void batchlog_close(struct rados *s);
-/* Calls fn with each log that is registered, of an incarnation or, 0, of all, until it returns less than 0. 0, or a
- * negative error number. */
+/* Calls fn with each registered log of an incarnation, or of all if that is 0, until fn returns less than 0. Returns 0,
+ * fn's result or another negative error number. */
 typedef int (*batchlog_fn)(void *arg, const struct batchlog *log);
 int batchlog_each(struct rados *s, uint32_t incarnation, batchlog_fn fn, void *arg) MUST_CHECK;
-/* Writes all changes of a batch. 0, or -1: e says why. After -1 some partitions may have been
- * written; a group of several partitions then is or will be written as a whole, or not at all. */
+/* Writes all changes of a batch. Returns 0, or -1 with *e set. After -1 some partitions may have been
+ * written; a group of several partitions is, or will be, written as a whole or not at all. */
 int batchlog_write(struct rados *s, const struct eng_batch *b, struct err *e) MUST_CHECK;
 /* Counts the changes of a logged batch. Returns -1 if it is damaged. */
 int batchlog_check(struct slice logged, size_t *n, struct err *e) MUST_CHECK;
-/* The time at which the oldest batch in the logs was recorded, in microseconds since 1970; INT64_MAX:
- * they are empty. */
+/* Sets *us to the time at which the oldest batch in the logs was recorded, in microseconds since 1970, or to INT64_MAX
+ * if they are empty. */
 int batchlog_oldest(struct rados *s, int64_t *us, struct err *e) MUST_CHECK;
 enum {
-    BATCHLOG_AGE_S = 20,    /* a store applies a record that it first read so long ago; */
-    BATCHLOG_EVERY_S = 10,  /* it reads all logs so often, */
-    BATCHLOG_REPLAY_S = 10, /* and begins to apply a record at most so long after it has read it */
+    BATCHLOG_AGE_S = 20,    /* time between a store's first read of a record and its replay */
+    BATCHLOG_EVERY_S = 10,  /* time between two reads of all logs */
+    BATCHLOG_REPLAY_S = 10, /* time between reading a record and beginning to apply it, at most */
 };
 
 /* died 0: applies the batches in all logs that this function first read age_us ago or earlier. Otherwise applies all

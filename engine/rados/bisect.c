@@ -6,8 +6,8 @@
 enum {
     POINTS = OMAP_READ_PARTS - 1, /* of one operation; its first part counts keys */
     STEPS = 8,
-    FEW = 64,         /* keys; it is not worth an operation to find a part of them */
-    WINDOW_BITS = 16, /* ends as close get the next window, which begins behind the bytes that they share */
+    FEW = 64,         /* keys; finding a part of them is not worth an operation */
+    WINDOW_BITS = 16, /* closer ends get the next window, which begins after the bytes that they share */
     CHUNK = 4 << 10,
 };
 
@@ -16,27 +16,21 @@ struct bisection {
     const char *object;
     struct arena arena;
     struct slice end;    /* the range's, as a key of the object */
-    struct buf from, to; /* record keys: the last row in front of the end lies between them */
-    /* The window: points are told apart by the eight bytes from here on. It begins anew where the ends differ. */
+    struct buf from, to; /* record keys: the last row before the end is between them */
+    /* The window: points differ in the eight bytes from this offset on. It restarts where the ends differ. */
     size_t at;
     uint64_t origin; /* from as it was at first */
     bool begun;
 };
 
-static size_t shared_bytes(struct slice a, struct slice b) {
-    size_t n = 0;
-    while (n < a.n && n < b.n && a.p[n] == b.p[n]) n++;
-    return n;
-}
-
-/* The eight bytes of the key from at on, with zeros behind its end. */
+/* Returns the eight bytes of the key from offset at, padded with zeros. */
 static uint64_t number_at(struct slice key, size_t at) {
     uint8_t bytes[8] = {0};
     if (at < key.n) memcpy(bytes, key.p + at, key.n - at < sizeof(bytes) ? key.n - at : sizeof(bytes));
     return load_u64(bytes);
 }
 
-/* The offset from the origin of point i of POINTS. a, b: offsets of the ends. */
+/* Returns the offset from the origin of point i of POINTS. a, b: offsets of the ends. */
 static uint64_t offset_of(const struct bisection *x, int i, uint64_t a, uint64_t b) {
     static const uint8_t first[POINTS] = {40, 24, 12, 5, 2, 1, 4};
     if (!x->begun) return i < 5 ? b >> first[i] : i == 5 ? b - (b >> 2) - (b >> 3) : b - (b >> first[i]);
@@ -47,11 +41,12 @@ static uint64_t offset_of(const struct bisection *x, int i, uint64_t a, uint64_t
     return a + (b - a) / (POINTS + 1) * (uint64_t)(i + 1);
 }
 
-/* Puts points that lie between the ends into out, ascending, and returns their number. */
+/* Puts ascending points between the ends into out, and returns their number. */
 static int choose_points(struct bisection *x, uint64_t out[POINTS]) {
     struct slice from = buf_slice(&x->from), to = buf_slice(&x->to);
-    size_t shared = shared_bytes(from, to);
+    size_t shared = 0;
     int n = 0;
+    while (shared < from.n && shared < to.n && from.p[shared] == to.p[shared]) shared++;
     if (!x->begun || (shared > x->at && number_at(to, x->at) - number_at(from, x->at) < 1 << WINDOW_BITS)) {
         x->at = shared;
         x->origin = number_at(from, shared);
@@ -66,25 +61,25 @@ static int choose_points(struct bisection *x, uint64_t out[POINTS]) {
     return n;
 }
 
-/* The record key of a point. */
+/* Appends the record key of a point. */
 static void put_point(const struct bisection *x, uint64_t point, struct buf *out) {
     buf_put(out, x->from.p, x->at);
     buf_u64(out, point);
 }
 
-/* The keys in front of the range's end that one operation has found. */
+/* The keys before the range's end that one operation has found. */
 struct found {
-    uint64_t n;                /* from on, up to the number that was asked for */
-    struct slice keys[POINTS]; /* the first one behind each point; n 0: there is none */
+    uint64_t n;                /* from x->from on, up to the requested number */
+    struct slice keys[POINTS]; /* the first key after each point; empty if there is none */
 };
 
-static int look(struct bisection *x, const uint64_t *points, int n_points, uint64_t most, struct found *out) {
+static int read_points(struct bisection *x, const uint64_t *points, int n_points, uint64_t max, struct found *out) {
     struct omap_read r = {.pool = &x->s->pool};
     struct omap_pairs got = {0};
     const char *start = omap_key_string(&x->arena, buf_slice(&x->from), "");
     int rc = start ? 0 : -ENOMEM;
     *out = (struct found){0};
-    if (start) omap_read_add_keys(&r, start, most);
+    if (start) omap_read_add_keys(&r, start, max);
     for (int i = 0; rc == 0 && i < n_points; i++) {
         struct buf b;
         buf_init(&b, 0);
@@ -107,8 +102,8 @@ static int look(struct bisection *x, const uint64_t *points, int n_points, uint6
     return rc;
 }
 
-/* Sets the ends to what lies between the last point with a key behind it and the next one. Returns 1 if from has
- * changed. */
+/* Moves the ends to the last point with a key after it and the next point. Returns 1 if x->from has changed, 0, or a
+ * negative error number. */
 static int narrow(struct bisection *x, const uint64_t *points, int n_points, const struct found *f) {
     int last = n_points - 1;
     while (last >= 0 && !f->keys[last].n) last--;
@@ -119,8 +114,8 @@ static int narrow(struct bisection *x, const uint64_t *points, int n_points, con
         buf_fini(&x->to);
         x->to = to;
     }
-    /* Where no row lies between two points, or none behind the first one, rows fill the range unevenly: points near
-     * its begin tell more than those that divide it. */
+    /* If no row is between two points, or none after the first point, rows fill the range unevenly: then points near
+     * its begin are more useful than points that divide it evenly. */
     bool even = last > 0 ? !slice_eq(f->keys[last], f->keys[last - 1]) : last == 0;
     if (!even) x->begun = false;
     if (last < 0) return buf_failed(&x->to) ? -ENOMEM : 0;
@@ -152,7 +147,7 @@ int bisect_object(struct rados *s, const char *object, const struct bisect_range
     for (int step = 0; rc >= 0 && step < STEPS; step++) {
         bool counts = step == 0 && range->any;
         int n_points = counts ? 0 : choose_points(&x, points);
-        if ((rc = look(&x, points, n_points, most + 1, &f)) < 0) break;
+        if ((rc = read_points(&x, points, n_points, most + 1, &f)) < 0) break;
         bool all = f.n <= most, first = slice_eq(buf_slice(&x.from), range->from);
         /* Too few follow this key: more than the wanted number follow the one before. */
         if (all && !first && !range->any && 2 * f.n < range->wanted) break;

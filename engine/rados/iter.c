@@ -9,26 +9,18 @@
 
 /* ---- records in memory ---- */
 
-/* The first record that is not in front of the key. */
-static size_t position(const struct record *records, size_t n, struct slice key) {
+/* Returns the index of the record that a move from index `at` leads to, or an index of at least n if there is none. */
+static size_t moved(const struct record *records, size_t n, size_t at, enum kv_move move, struct slice key) {
     size_t from = 0, to = n;
-    while (from < to) {
+    if (move == KV_NEXT) return at + 1;
+    if (move == KV_PREV) return at - 1;
+    while (from < to) { /* finds the first record that is not less than the key */
         size_t middle = from + (to - from) / 2;
         if (slice_cmp(records[middle].key, key) < 0) from = middle + 1;
         else to = middle;
     }
-    return from;
-}
-
-/* The place of the record that a move leads to from the place at. Not below n: there is none. */
-static size_t moved(const struct record *records, size_t n, size_t at, enum kv_move move, struct slice key) {
-    size_t first = move == KV_SEEK || move == KV_SEEK_BACK ? position(records, n, key) : 0;
-    switch (move) {
-    case KV_SEEK: return first;
-    case KV_NEXT: return at + 1;
-    case KV_PREV: return at - 1;
-    default: /* KV_SEEK_BACK */ return first < n && slice_eq(records[first].key, key) ? first : first - 1;
-    }
+    if (move == KV_SEEK) return from;
+    return from < n && slice_eq(records[from].key, key) ? from : from - 1;
 }
 
 struct list_iter {
@@ -61,24 +53,24 @@ struct kv_iter *iter_of_records(const struct record *records, size_t n, struct e
     return &l->it;
 }
 
-/* ---- both ways ----
+/* ---- both directions ----
  *
- * A pool has no order downwards. So the iterator reads a chunk of the range at a time, upwards, and
- * holds it in memory. No chunk goes beyond a part: a range of a wide partition has a part for all in
- * front of the rows, and one for the keys of each piece; any other range is one part. Downwards, a
- * chunk begins a few rows in front of its end (engine/rados/bisect.h), and each one has more rows
- * than the one before. */
+ * A pool can only be read upwards. So the iterator reads a chunk of the range at a time, upwards, and
+ * holds it in memory. No chunk crosses the border of a part: a range of a wide partition has a part for the records
+ * before the rows, and one for the keys of each piece; any other range is one part. Downwards, a
+ * chunk begins a few rows before its end (engine/rados/bisect.h), and each chunk has more rows
+ * than the previous one. */
 
 enum {
-    OPENED = 640,      /* records of a partition that is not wide with which the iterator begins */
-    BISECTED_MAX = 256, /* more rows are not looked for: the chunk is the part's rest */
-    UPWARDS = 64        /* records of a chunk upwards; a scan downwards reads only what is in front of the rows so */
+    OPENED = 640,       /* records of the first chunk of a partition that is not wide */
+    BISECTED_MAX = 256, /* rows of a chunk whose begin is searched; a larger chunk is the rest of its part */
+    UPWARDS = 64        /* records of a chunk upwards; a scan downwards reads only the records before the rows so */
 };
 
 struct range_part {
-    struct slice begin; /* it ends where the next one begins, the last one with the range */
+    struct slice begin; /* it ends where the next part begins, the last one with the range */
     bool has_piece;
-    uint64_t piece;     /* the number of the piece that has rows of it */
+    uint64_t piece;     /* the number of the piece with its rows */
 };
 
 struct chunk_iter {
@@ -90,8 +82,7 @@ struct chunk_iter {
     struct range_part *parts;
     size_t n_parts;
     uint64_t wanted;     /* rows of the next chunk downwards */
-    /* The chunk in memory: */
-    struct buf from, to;
+    struct buf from, to; /* the limits of the chunk in memory; the following fields are its contents */
     struct arena arena;
     struct record *records;
     size_t n, cap, bytes, at; /* at >= n: on no record */
@@ -116,12 +107,12 @@ static int set_key(struct buf *b, struct slice key) {
     return buf_failed(b) ? -1 : 0;
 }
 
-/* Keeps the records that the cursor has left, at most so many. The chunk ends behind the last one that it has of
- * more. */
-static int keep_rest(struct chunk_iter *x, size_t most, struct err *e) {
+/* Keeps the remaining records of the cursor, until the chunk has max. If there are more, the chunk ends after its last
+ * record. */
+static int keep_rest(struct chunk_iter *x, size_t max, struct err *e) {
     const struct record *r;
     int got = 1;
-    while (x->n < most && (got = cursor_next(&x->c, &r, e)) == 1)
+    while (x->n < max && (got = cursor_next(&x->c, &r, e)) == 1)
         if (keep_record(x, r, e)) return -1;
     if (got <= 0) return got;
     if (set_key(&x->to, x->records[x->n - 1].key)) return err_nomem(e);
@@ -129,26 +120,22 @@ static int keep_rest(struct chunk_iter *x, size_t most, struct err *e) {
     return buf_failed(&x->to) ? err_nomem(e) : 0;
 }
 
-/* Begins to read the chunk [x->from, x->to). keys, shard_keys: as in cursor_restart. */
+/* Begins to read the chunk [x->from, x->to). keys, shard_keys: as for cursor_restart. */
 static void begin_chunk(struct chunk_iter *x, uint64_t keys, uint64_t shard_keys) {
     x->n = x->bytes = 0;
     arena_reset(&x->arena);
     cursor_restart(&x->c, buf_slice(&x->from), buf_slice(&x->to), keys, shard_keys);
 }
 
-/* The last part that begins in front of the key, or at it; the first one when none does. */
+/* Returns the last part that begins before the key, or with at_key at it; the first part if none does. */
 static size_t part_of(const struct chunk_iter *x, struct slice key, bool at_key) {
     size_t i = x->n_parts - 1;
     while (i > 0 && slice_cmp(x->parts[i].begin, key) >= (at_key ? 1 : 0)) i--;
     return i;
 }
 
-static struct slice part_end(const struct chunk_iter *x, size_t part) {
-    return part + 1 < x->n_parts ? x->parts[part + 1].begin : x->upper;
-}
-
-/* Moves x->from upwards to where the wanted rows begin. The piece is looked at first: the shard has many keys that
- * were removed where the piece has rows (Q17). */
+/* Moves x->from upwards to where the wanted rows begin. Searches the piece first: the shard has many removed keys
+ * where the piece has rows (Q17). */
 static int find_begin(struct chunk_iter *x, const struct range_part *part, uint64_t *keys, uint64_t *shard_keys,
                       struct err *e) {
     struct bisect_range range = {.to = buf_slice(&x->to), .wanted = x->wanted};
@@ -176,7 +163,7 @@ static int find_begin(struct chunk_iter *x, const struct range_part *part, uint6
     return rc < 0 ? pool_error(e, rc, POOL_READS, "of rows") : 0;
 }
 
-/* Reads a chunk that ends at x->to, which lies behind the range's begin. */
+/* Reads a chunk that ends at x->to, which is greater than the range's begin. */
 static int load_below(struct chunk_iter *x, struct err *e) {
     const struct range_part *part = &x->parts[part_of(x, buf_slice(&x->to), false)];
     uint64_t keys = BISECT_UNKNOWN, shard_keys = BISECT_UNKNOWN;
@@ -186,35 +173,19 @@ static int load_below(struct chunk_iter *x, struct err *e) {
         if (find_begin(x, part, &keys, &shard_keys, e)) return -1;
         x->wanted *= 4;
     }
-    /* The chunk lies in its part, and ends behind its begin. */
     struct slice from = buf_slice(&x->from);
     assert(slice_cmp(from, part->begin) >= 0 && slice_cmp(from, buf_slice(&x->to)) < 0); /* Q22 */
     begin_chunk(x, keys, shard_keys);
     return keep_rest(x, SIZE_MAX, e);
 }
 
-/* Reads some records from x->from on, which lies in front of the range's end. */
+/* Reads some records from x->from on, which is less than the range's end. */
 static int load_above(struct chunk_iter *x, struct err *e) {
-    size_t part = part_of(x, buf_slice(&x->from), true);
-    if (set_key(&x->to, part_end(x, part))) return err_nomem(e);
+    size_t next = part_of(x, buf_slice(&x->from), true) + 1;
+    if (set_key(&x->to, next < x->n_parts ? x->parts[next].begin : x->upper)) return err_nomem(e);
     begin_chunk(x, BISECT_UNKNOWN, BISECT_UNKNOWN);
     cursor_expect(&x->c, UPWARDS);
     return keep_rest(x, UPWARDS, e);
-}
-
-/* Reads the chunk in which a seek ends, or begins to go on. */
-static int load_at(struct chunk_iter *x, bool back, struct slice key, struct err *e) {
-    if (!back) return set_key(&x->from, key) ? err_nomem(e) : load_above(x, e);
-    bool all = slice_cmp(key, x->upper) >= 0;
-    if (set_key(&x->to, all ? x->upper : key)) return err_nomem(e);
-    if (!all) buf_u8(&x->to, 0); /* the key is looked for, too */
-    return buf_failed(&x->to) ? err_nomem(e) : load_below(x, e);
-}
-
-static void swap_ends(struct chunk_iter *x) {
-    struct buf swap = x->from;
-    x->from = x->to;
-    x->to = swap;
 }
 
 static int chunk_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
@@ -227,12 +198,20 @@ static int chunk_move(struct kv_iter *it, enum kv_move move, struct slice key, s
     }
     if (seeks && !back && slice_cmp(key, x->upper) >= 0) return kv_iter_lend(it, 0, e);
     bool there = !seeks || (slice_cmp(key, buf_slice(&x->from)) >= 0 && slice_cmp(key, buf_slice(&x->to)) < 0);
-    if (!there && load_at(x, back, key, e)) return kv_iter_lend(it, -1, e);
+    if (!there && !back && (set_key(&x->from, key) ? err_nomem(e) : load_above(x, e))) return kv_iter_lend(it, -1, e);
+    if (!there && back) {
+        bool all = slice_cmp(key, x->upper) >= 0;
+        int rc = set_key(&x->to, all ? x->upper : key);
+        if (!rc && !all) buf_u8(&x->to, 0); /* the chunk includes the key */
+        if (rc || buf_failed(&x->to) ? err_nomem(e) : load_below(x, e)) return kv_iter_lend(it, -1, e);
+    }
     x->at = moved(x->records, x->n, x->at, move, key);
     while (x->at >= x->n) {
         bool ended = back ? slice_cmp(buf_slice(&x->from), lower) <= 0 : slice_cmp(buf_slice(&x->to), x->upper) >= 0;
         if (ended) return kv_iter_lend(it, 0, e);
-        swap_ends(x);
+        struct buf swap = x->from;
+        x->from = x->to;
+        x->to = swap;
         if (back ? load_below(x, e) : load_above(x, e)) return kv_iter_lend(it, -1, e);
         x->at = back ? x->n - 1 : 0;
     }
@@ -255,17 +234,8 @@ static void chunk_free(struct kv_iter *it) {
 
 static const struct kv_iter_ops chunk_ops = {.iter_move = chunk_move, .iter_free = chunk_free};
 
-/* A part begins at the key, unless it lies behind the range. One that begins in front of it, or where another one
- * does, takes the other one's place. */
-static void add_part(struct chunk_iter *x, struct range_part part) {
-    struct range_part *last = &x->parts[x->n_parts - 1];
-    if (slice_cmp(part.begin, x->upper) >= 0) return;
-    if (slice_cmp(part.begin, last->begin) <= 0) part.begin = last->begin, *last = part;
-    else x->parts[x->n_parts++] = part;
-}
-
-/* Divides the range, after the cursor has read its first page. When a chunk is read the pieces may be
- * others; then it has fewer or more rows. */
+/* Divides the range, after the cursor has read its first page. The pieces may have changed when a chunk is
+ * read; then it has fewer or more rows. */
 static int set_parts(struct chunk_iter *x, struct slice lower, struct err *e) {
     struct pieces p;
     if (pieces_read(cursor_pieces(&x->c), &x->parts_arena, &p) < 0)
@@ -285,17 +255,23 @@ static int set_parts(struct chunk_iter *x, struct slice lower, struct err *e) {
         if (i > 0) first = arena_take(&x->parts_arena, &b);
         if (!damaged && !first.p) return err_nomem(e);
         if (damaged) return err_set(e, ERR_SERVER, "the list of a partition's pieces in the Ceph pool is damaged");
-        add_part(x, (struct range_part){.begin = first, .has_piece = true, .piece = p.items[i].number});
+        if (slice_cmp(first, x->upper) >= 0) continue;
+        /* A part that begins before the range, or where another part does, replaces that one. */
+        struct range_part *last = &x->parts[x->n_parts - 1];
+        bool replaces = slice_cmp(first, last->begin) <= 0;
+        if (!replaces) last = &x->parts[x->n_parts++];
+        *last = (struct range_part){
+            .begin = replaces ? last->begin : first, .has_piece = true, .piece = p.items[i].number};
     }
     return 0;
 }
 
-/* Opens at the first chunk, whose first page tells whether the partition is wide. Then the chunk has all in front of
- * the rows, and one row, so that a seek of what is in front of them finds its end. */
+/* Reads the first chunk, whose first page shows whether the partition is wide. Then the chunk has all records before
+ * the rows, and one row, so that a seek to these records finds their end. */
 static int open_chunks(struct chunk_iter *x, struct slice lower, struct err *e) {
     const struct record *r;
     struct shard *sh = shard_map_find(&x->c.s->shards, x->c.table, x->c.position);
-    /* In a wide partition the first page has only what lies in front of the rows. */
+    /* In a wide partition the first page needs only the records before the rows. */
     if (sh && atomic_load(&sh->has_wide) && atomic_load(&sh->wide_position) == x->c.position) cursor_expect(&x->c, 1);
     int got = cursor_next(&x->c, &r, e);
     if (got < 0 || set_parts(x, lower, e)) return -1;
@@ -333,16 +309,8 @@ static struct kv_iter *chunks_of_range(struct rados *s, uint32_t table, struct s
 struct cursor_iter {
     struct kv_iter it;
     struct cursor c;
-    struct buf floor; /* no record lies between this key and the one that the iterator is on */
+    struct buf floor; /* no record is between this key and the key of the iterator */
 };
-
-static int on_record(struct cursor_iter *x, int got, const struct record *r, struct err *e) {
-    if (got == 1) {
-        x->it.key = r->key;
-        x->it.value = r->value;
-    }
-    return kv_iter_lend(&x->it, got, e);
-}
 
 static int cursor_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
     struct cursor_iter *x = (struct cursor_iter *)it;
@@ -356,8 +324,12 @@ static int cursor_move(struct kv_iter *it, enum kv_move move, struct slice key, 
     if (from.p) buf_put_slice(&x->floor, from);
     if (buf_failed(&x->floor)) return err_nomem(e);
     int got = move == KV_SEEK ? cursor_seek(&x->c, key, &r, e) : cursor_next(&x->c, &r, e);
-    if (got != 1) it->key.p = NULL;
-    return on_record(x, got, r, e);
+    it->key.p = NULL;
+    if (got == 1) {
+        it->key = r->key;
+        it->value = r->value;
+    }
+    return kv_iter_lend(it, got, e);
 }
 
 static void cursor_free(struct kv_iter *it) {

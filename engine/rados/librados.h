@@ -17,6 +17,6 @@ struct librados {
 #undef LIBRADOS
 };
 
-/* The library's functions, the same for every call. The library stays loaded until the process
- * ends. Returns NULL with ERR_CONFIG, it is not installed, or lacks a function. Any thread. */
+/* Returns the library's functions, the same for every call. The library stays loaded until the process
+ * ends. Returns NULL with ERR_CONFIG if it is not installed, or lacks a function. Any thread. */
 const struct librados *librados_load(struct err *e) MUST_CHECK;

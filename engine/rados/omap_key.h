@@ -3,13 +3,13 @@
  *
  *   record    [escaped record key][01][operand id]    bytes of a record key: 00 -> 02 01, 01 -> 02 02, 02 -> 02 03
  *   partition [escaped prefix of the partition][02 01][01][what]   its ballot, its pieces, the mark of its last removal
- *   fence     [escaped record key][01][01]                         nothing, in front of the operands of a record
+ *   fence     [escaped record key][01][01]                         sorts before the operands of a record
  *   object    [01][what][rest]                        of the object itself: its state, its writers' counters
  *
- * A partition's own keys lie where a record of kind 0 would, in front of all its records.
- * The record key is that of engine/rows/key.h without its table, which is in the object's name. The
- * end mark 01 is less than every escaped byte, so a key sorts in front of those that it begins, and
- * the operands of one record lie together. A number is written as digits 1 to 255, the highest
+ * A partition's own keys sort like a record of kind 0, before all its records.
+ * The record key is the key of engine/rows/key.h without its table, which is in the object's name. The
+ * end mark 01 is less than every escaped byte, so a key sorts before the keys that begin with it, and
+ * the operands of one record are adjacent. A number is written as digits 1 to 255, the highest
  * first.
  *
  * An operand id is unique for ever. Its sequence is close to the time of the write, so that the
@@ -35,12 +35,12 @@ struct omap_operand_id {
 
 #define OMAP_WRITERS (255ull * 255 * 255 * 255 * 255 * 255) /* a writer's number is below */
 
-/* The keys of a partition. Ballot: what conditional writes compare. Pieces: where most of its rows
- * are, if it is wide (engine/rados/pieces.h). Removals: changes with each write that removes operands
- * of it. Fence: stands where a piece begins. */
+/* The keys of a partition. Ballot: compared by conditional writes. Pieces: the list of objects with most of its rows,
+ * if it is wide (engine/rados/pieces.h). Removals: a mark that changes with each write that removes operands
+ * of it. Fence: marks the begin of a piece. */
 enum omap_partition_key { OMAP_FENCE = 1, OMAP_BALLOT = 'B', OMAP_PIECES = 'P', OMAP_REMOVALS = 'R' };
 enum { OMAP_PARTITION_KEYS_MAX = 3 };
-#define OMAP_PARTITION_KEYS "\x02\x01\x01" /* behind the escaped prefix */
+#define OMAP_PARTITION_KEYS "\x02\x01\x01" /* follows the escaped prefix */
 void omap_key_partition(struct buf *out, struct slice prefix, enum omap_partition_key what);
 void omap_key_escape(struct buf *out, struct slice bytes);
 /* A key of objects as a C string in the arena: the escaped record key or prefix, without its table, and the suffix.
@@ -51,12 +51,12 @@ int omap_key_unescape(struct slice escaped, struct buf *out) MUST_CHECK;
 void omap_key_number(struct buf *out, uint64_t v, unsigned digits);
 void omap_key_operand(struct buf *out, const struct omap_operand_id *id);
 uint64_t omap_number_read(struct slice digits);
-/* Splits the key of an operand: the record's key goes to record, unescaped. It has a partition's prefix and
+/* Splits the key of an operand: appends the record's key to record, unescaped. It has a partition's prefix and
  * a kind. Returns -1 if damaged. */
 int omap_key_read(struct slice key, struct buf *record, struct omap_operand_id *id) MUST_CHECK;
-/* Appends the record's key, or of a partition's own key the one that a record of kind 0 would have. */
+/* Appends the record's key; for a partition's own key, the key that a record of kind 0 would have. */
 int omap_key_record(struct slice key, struct buf *record) MUST_CHECK;
-/* The part of a key in front of the operand id, with the end mark: equal for operands of one
+/* Returns the part of a key before the operand id, with the end mark: equal for the operands of one
  * record. */
 struct slice omap_key_record_part(struct slice key);
 /* Returns the purpose of a partition's own key, or 0 if it is an operand's key. */

@@ -35,7 +35,7 @@ void omap_write_remove(struct omap_write *w, struct slice key) {
     if (pairs_add(&w->removes, key, slice_of("", 0)) < 0) w->failed = true;
 }
 
-/* The arrays that librados takes of pairs. */
+/* Pairs as the arrays that librados expects. */
 struct columns {
     const char **keys, **values;
     size_t *key_n, *value_n;
@@ -58,35 +58,32 @@ static int columns_init(struct columns *c, const struct omap_pairs *p) {
     return 0;
 }
 
-/* Adds the removes and sets. librados copies the bytes. */
-static int add_changes(const struct librados *lib, void *op, const struct omap_write *w) {
-    struct columns c;
-    if (w->removes.n) {
-        if (columns_init(&c, &w->removes) < 0) return -ENOMEM;
-        lib->write_op_omap_rm_keys2(op, c.keys, c.key_n, w->removes.n);
-        free(c.keys);
-    }
-    if (w->sets.n) {
-        if (columns_init(&c, &w->sets) < 0) return -ENOMEM;
-        lib->write_op_omap_set2(op, c.keys, c.values, c.key_n, c.value_n, w->sets.n);
-        free(c.keys);
-    }
-    return 0;
-}
-
 static int op_new(const struct omap_write *w, const struct librados *lib, void **out) {
+    struct columns c;
     assert(w->failed || w->creates || w->sets.n || w->removes.n); /* Q1: none is empty */
     if (w->failed || !(*out = lib->create_write_op())) return -ENOMEM;
     if (w->creates) lib->write_op_create(*out, w->exclusive ? LIBRADOS_EXCLUSIVE : LIBRADOS_IDEMPOTENT, NULL);
     for (size_t i = 0; i < w->compares.n; i++) {
-        const struct omap_pair *c = &w->compares.items[i];
-        lib->write_op_omap_cmp2(*out, (const char *)c->key.p, LIBRADOS_EQ, (const char *)c->value.p, c->key.n,
-                                c->value.n, NULL);
+        const struct omap_pair *p = &w->compares.items[i];
+        lib->write_op_omap_cmp2(*out, (const char *)p->key.p, LIBRADOS_EQ, (const char *)p->value.p, p->key.n,
+                                p->value.n, NULL);
     }
     if (w->clears) lib->write_op_omap_clear(*out);
-    int rc = add_changes(lib, *out, w);
-    if (rc < 0) lib->release_write_op(*out);
-    return rc;
+    /* librados copies the bytes of both. */
+    if (w->removes.n) {
+        if (columns_init(&c, &w->removes) < 0) goto release;
+        lib->write_op_omap_rm_keys2(*out, c.keys, c.key_n, w->removes.n);
+        free(c.keys);
+    }
+    if (w->sets.n) {
+        if (columns_init(&c, &w->sets) < 0) goto release;
+        lib->write_op_omap_set2(*out, c.keys, c.values, c.key_n, c.value_n, w->sets.n);
+        free(c.keys);
+    }
+    return 0;
+release:
+    lib->release_write_op(*out);
+    return -ENOMEM;
 }
 
 int omap_write_run(const struct omap_write *w, const struct pool *p, const char *object) {
@@ -135,7 +132,7 @@ int omap_write_wait(const struct pool *p, const struct omap_started *started) {
 
 /* ---- reads ---- */
 
-/* The index of a new part. Returns -1 if memory is exhausted for the operation. */
+/* Returns the index of a new part, or -1 if memory is exhausted. */
 static int add_part(struct omap_read *r) {
     assert(r->n < OMAP_READ_PARTS);
     if (!r->op) r->op = r->pool->lib->create_read_op();

@@ -59,7 +59,7 @@ void pieces_write(struct buf *out, const struct pieces *p) {
 }
 
 size_t pieces_find(const struct pieces *p, struct slice rest) {
-    size_t from = 0, to = p->n; /* from: the last piece known to begin at the key or in front of it */
+    size_t from = 0, to = p->n; /* from: the last piece known to begin at or before the key */
     while (from + 1 < to) {
         size_t middle = from + (to - from) / 2;
         if (slice_cmp(p->items[middle].first, rest) <= 0) from = middle;
@@ -82,8 +82,8 @@ int pieces_first_key(const struct pieces *p, size_t i, struct slice prefix, stru
 
 /* ---- reading ---- */
 
-/* Reads one part of a piece. -EAGAIN: the piece is gone, or holds operands that are newer than the
- * head. */
+/* Reads one part of a piece. Returns 0, -EAGAIN if the piece is gone, or holds operands that are newer than the
+ * head, or another negative error number. */
 static int read_piece(struct rados *s, uint32_t table, const struct pieces *p, size_t i, const struct fetch_part *part,
                       struct arena *a, struct fetched *f) {
     char name[PIECE_NAME];
@@ -110,11 +110,6 @@ int pieces_merge(const struct omap_pairs *head, const struct omap_pairs *piece, 
     return 0;
 }
 
-/* Ends the pairs behind the key. */
-static void cut_behind(struct omap_pairs *pairs, struct slice last) {
-    while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, last) > 0) pairs->n--;
-}
-
 int pieces_add(struct rados *s, struct slice prefix, struct slice value, const struct fetch_part *part, struct arena *a,
                struct omap_pairs *pairs, struct slice *last, bool *more) {
     struct pieces p;
@@ -137,7 +132,7 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
         rest.max = part->max - found.n;
         rc = read_piece(s, load_u32(prefix.p), &p, i, &rest, a, &f);
         if (rc == 0) rc = fetch_append(&found, &f.pairs[0]);
-        /* Behind a piece that has given all it has, the page ends or the next piece goes on. */
+        /* After the last key of a piece, the page ends or continues with the next piece. */
         bool full = found.n >= part->max || (found.n && a->used - used >= PAGE_BYTES);
         more_found = rc == 0 && found.n && (f.more[0] || (full && i + 1 < n));
         /* Keys that begin with the prefix of one record are in one piece. */
@@ -146,8 +141,10 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
     fetched_fini(&f);
     /* A list that has more is complete up to its last key. */
     struct slice last_found = found.n ? found.items[found.n - 1].key : slice_of("", 0);
-    if (rc == 0 && more_found) cut_behind(pairs, last_found);
-    if (rc == 0 && *more) cut_behind(&found, *last);
+    if (more_found)
+        while (pairs->n && slice_cmp(pairs->items[pairs->n - 1].key, last_found) > 0) pairs->n--;
+    if (*more)
+        while (found.n && slice_cmp(found.items[found.n - 1].key, *last) > 0) found.n--;
     if (more_found && (!*more || slice_cmp(last_found, *last) < 0)) *last = last_found;
     if (rc == 0) rc = pieces_merge(pairs, &found, &sum);
     omap_pairs_fini(&found);
@@ -159,16 +156,6 @@ int pieces_add(struct rados *s, struct slice prefix, struct slice value, const s
 }
 
 /* ---- all of a shard ---- */
-
-static int each_of(const struct pieces *p, uint32_t table, piece_fn fn, void *arg) {
-    char name[PIECE_NAME];
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < p->n + p->n_garbage; i++) {
-        piece_name(table, p->id, i < p->n ? p->items[i].number : p->garbage[i - p->n], name);
-        rc = fn(arg, name);
-    }
-    return rc;
-}
 
 int pieces_each(struct rados *s, const struct shard *sh, piece_fn fn, void *arg) {
     struct arena a;
@@ -192,7 +179,12 @@ int pieces_each(struct rados *s, const struct shard *sh, piece_fn fn, void *arg)
         omap_read_fini(&r);
         for (size_t i = 0; rc == 0 && i < pairs.n; i++) {
             if (omap_key_of_partition(pairs.items[i].key) != OMAP_PIECES) continue;
-            rc = pieces_read(pairs.items[i].value, &a, &p) < 0 ? -EBADMSG : each_of(&p, sh->id.table, fn, arg);
+            rc = pieces_read(pairs.items[i].value, &a, &p) < 0 ? -EBADMSG : 0;
+            for (size_t k = 0; rc == 0 && k < p.n + p.n_garbage; k++) {
+                char name[PIECE_NAME];
+                piece_name(sh->id.table, p.id, k < p.n ? p.items[k].number : p.garbage[k - p.n], name);
+                rc = fn(arg, name);
+            }
         }
         buf_clear(&start, SIZE_MAX);
         if (more) buf_put_slice(&start, pairs.items[pairs.n - 1].key);

@@ -8,7 +8,7 @@
 
 enum {
     TRIES = 16,        /* of a partition that changes while it is read in several operations */
-    FOLD_OPERANDS = 8, /* a reader that meets so many operands of a record has them folded */
+    FOLD_OPERANDS = 8, /* a record with this number of operands is folded when it is read */
     PART_KEYS = 2,     /* the parts of a read: the partition's own, its range deletions, and one for each key */
     CHUNK = 4 << 10,
 };
@@ -17,14 +17,14 @@ static struct slice last_key(const struct omap_pairs *pairs) {
     return pairs->n ? pairs->items[pairs->n - 1].key : slice_of("", 0);
 }
 
-/* Reads the rest of a part as of the moment of its first operation. -EAGAIN: that is past. adds_pieces:
- * it is of rows, which a wide partition also has in pieces. */
+/* Reads the rest of a part as of the moment of its first operation. Returns 0, -EAGAIN if that moment is past, or
+ * another negative error number. adds_pieces: the part has rows, which a wide partition also has in pieces. */
 static int read_rest(struct rados *s, struct slice prefix, const struct fetch_part *part, bool adds_pieces,
                      struct arena *a, struct fetched *f, size_t i) {
     struct fetched more = {0};
     struct slice mark = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
     struct slice pieces = fetch_partition_value(&f->pairs[0], OMAP_PIECES);
-    struct slice last = last_key(&f->pairs[i]); /* as read: those of after the moment are taken out later */
+    struct slice last = last_key(&f->pairs[i]); /* as read: keys from after the moment are removed later */
     int rc = adds_pieces ? pieces_add(s, prefix, pieces, part, a, &f->pairs[i], &last, &f->more[i]) : 0;
     while (rc == 0 && f->more[i]) {
         struct fetch_part parts[2] = {
@@ -61,49 +61,42 @@ static int read_parts(struct rados *s, struct slice prefix, const struct fetch_p
     return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-static int parts_make(struct fetch_part *parts, struct slice prefix, const struct slice *keys, size_t n,
-                      struct arena *a) {
-    /* Behind the escaped prefix: kinds 0 to 2 begin with 02 (the partition's own keys, its deletion
-     * and its static row), kind 3 is 03 (range deletions). */
+static int read(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, bool adds_pieces,
+                struct arena *a, struct read_result *out, struct err *e) {
+    const uint32_t table = load_u32(prefix.p);
+    struct fetch_part parts[FETCH_PARTS] = {0};
+    struct fetched f = {0};
+    struct pieces pieces;
+    struct records row;
+    int rc = 0;
+    assert(n <= READ_KEYS);
+    *out = (struct read_result){0};
+    /* After the escaped prefix, kinds 0 to 2 begin with 02 (the partition's own keys, its deletion
+     * and its static row), and kind 3 is 03 (range deletions). */
     parts[0].prefix = omap_key_string(a, prefix, "\x02");
     parts[1].prefix = omap_key_string(a, prefix, "\x03");
     for (size_t i = 0; i < n; i++) parts[i + PART_KEYS].prefix = omap_key_string(a, keys[i], "\x01");
     for (size_t i = 0; i < n + PART_KEYS; i++) {
-        if (!parts[i].prefix) return -ENOMEM;
+        if (!parts[i].prefix) rc = -ENOMEM;
         parts[i].start_after = parts[i].prefix;
         parts[i].max = OMAP_READ_MAX;
     }
-    return 0;
-}
-
-static int take_result(struct rados *s, uint32_t table, const struct fetched *f, size_t n, struct arena *a,
-                       struct read_result *out) {
-    struct records row;
-    struct pieces pieces;
-    struct slice value = fetch_partition_value(&f->pairs[0], OMAP_PIECES);
-    int rc = pieces_read(value, a, &pieces) < 0 ? -EBADMSG : records_of(s, table, &f->pairs[0], a, &out->head);
-    if (rc == 0) rc = records_of(s, table, &f->pairs[1], a, &out->ranges);
-    out->ballot = fetch_partition_value(&f->pairs[0], OMAP_BALLOT);
+    if (rc == 0) rc = read_parts(s, prefix, parts, n + PART_KEYS, adds_pieces, a, &f);
+    const char *object = f.shard ? f.shard->name : "of rows";
+    if (rc < 0) goto fini;
+    const struct omap_pairs *own = &f.pairs[0];
+    out->ballot = fetch_partition_value(own, OMAP_BALLOT);
+    out->removals = fetch_partition_value(own, OMAP_REMOVALS);
+    if (pieces_read(fetch_partition_value(own, OMAP_PIECES), a, &pieces) < 0) rc = -EBADMSG;
+    else rc = records_of(s, table, own, a, &out->head);
+    if (rc == 0) rc = records_of(s, table, &f.pairs[1], a, &out->ranges);
     out->is_wide = rc == 0 && pieces.n;
-    out->removals = fetch_partition_value(&f->pairs[0], OMAP_REMOVALS);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = records_of(s, table, &f->pairs[i + PART_KEYS], a, &row);
+        rc = records_of(s, table, &f.pairs[i + PART_KEYS], a, &row);
         if (rc == 0 && row.n) out->keys[i] = row.items[0];
         if (rc == 0 && row.n && row.items[0].n_operands >= FOLD_OPERANDS) jobs_add_fold(s, row.items[0].key);
     }
-    return rc;
-}
-
-static int read(struct rados *s, struct slice prefix, const struct slice *keys, size_t n, bool adds_pieces,
-                struct arena *a, struct read_result *out, struct err *e) {
-    struct fetch_part parts[FETCH_PARTS] = {0};
-    struct fetched f = {0};
-    assert(n <= READ_KEYS);
-    *out = (struct read_result){0};
-    int rc = parts_make(parts, prefix, keys, n, a);
-    if (rc == 0) rc = read_parts(s, prefix, parts, n + PART_KEYS, adds_pieces, a, &f);
-    if (rc == 0) rc = take_result(s, load_u32(prefix.p), &f, n, a, out);
-    const char *object = f.shard ? f.shard->name : "of rows";
+fini:
     fetched_fini(&f);
     return rc < 0 ? pool_error(e, rc, POOL_READS, object) : 0;
 }

@@ -21,9 +21,9 @@ enum {
     CHUNK = 16 << 10,
 };
 
-/* Results of a round, in addition to -1 and the nonzero results of o->visited, which end the pass. DONE: nothing is left
- * to do. MORE: another round continues from p->from. CONFLICT: another writer has changed the partition. LEFT: the
- * partition is left to the next pass. */
+/* Results of a round, in addition to -1 and the nonzero results of o->visited, which end the pass. ROUND_DONE: nothing
+ * is left to do. ROUND_MORE: another round continues from p->from. ROUND_CONFLICT: another writer has changed the
+ * partition. ROUND_LEFT: the partition is left to the next pass. */
 enum { ROUND_DONE = 0, ROUND_MORE = -2, ROUND_CONFLICT = -3, ROUND_LEFT = -4 };
 
 static const struct slice visit_key = {(const uint8_t *)"\x01p", 2};
@@ -339,8 +339,8 @@ static int run_head_round(struct pass *p, struct err *e) {
 
 /* ---- a partition ---- */
 
-/* Runs rounds until one is done. A partition that other writers change all the time is left to the next pass; then *left
- * is true. */
+/* Runs rounds until one is done. A partition that other writers change all the time is left to the next pass; then
+ * *left is true. */
 static int run_rounds(struct pass *p, int (*round)(struct pass *p, struct err *e), bool *left, struct err *e) {
     int conflicts = 0;
     buf_clear(&p->from, SIZE_MAX);

@@ -51,17 +51,6 @@ void shard_counter_value(struct buf *out, const struct shard_counter *c) {
     buf_u64(out, c->removals);
 }
 
-static int counter_read(const struct omap_pair *p, struct shard_counter *c) {
-    struct rd r = rd_of(p->value);
-    if (p->key.n != 2 + OMAP_WRITER_DIGITS) return -1;
-    c->writer = omap_number_read(slice_of(p->key.p + 2, OMAP_WRITER_DIGITS));
-    c->sequence = rd_u64(&r);
-    c->keys = rd_u64(&r);
-    c->bytes = rd_u64(&r);
-    c->removals = rd_u64(&r);
-    return r.bad ? -1 : 0;
-}
-
 int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shard_head *out) {
     *out = (struct shard_head){.counters = ARENA_ARRAY(a, pairs->n + 1, struct shard_counter)};
     if (!out->counters) return -1;
@@ -70,7 +59,15 @@ int shard_head_read(const struct omap_pairs *pairs, struct arena *a, struct shar
         if (slice_eq(p->key, shard_state_key)) out->state = p->value.n == 1 ? p->value.p[0] : 0;
         else if (slice_eq(p->key, shard_pieces_key)) out->has_pieces = true;
         else if (p->key.n > 1 && p->key.p[1] == 'w') {
-            if (counter_read(p, &out->counters[out->n_counters++]) < 0) return -1;
+            struct shard_counter *c = &out->counters[out->n_counters++];
+            struct rd r = rd_of(p->value);
+            if (p->key.n != 2 + OMAP_WRITER_DIGITS) return -1;
+            c->writer = omap_number_read(slice_of(p->key.p + 2, OMAP_WRITER_DIGITS));
+            c->sequence = rd_u64(&r);
+            c->keys = rd_u64(&r);
+            c->bytes = rd_u64(&r);
+            c->removals = rd_u64(&r);
+            if (r.bad) return -1;
         }
     }
     return out->state ? 0 : -1;
@@ -131,18 +128,7 @@ static struct shard *lookup(const struct shard_map *m, const struct shard_id *id
     return s;
 }
 
-static struct shard *shard_new(const struct shard_id *id) {
-    struct shard *s = calloc(1, sizeof(*s));
-    if (!s) return NULL;
-    s->id = *id;
-    s->last = &s->first;
-    shard_name(id, s->name);
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->turn, NULL);
-    return s;
-}
-
-/* Doubles the chains, unless there is no memory for it. */
+/* Doubles the number of chains, unless memory is exhausted. */
 static void grow(struct shard_map *m) {
     struct shard_map larger = {.n_chains = 2 * m->n_chains, .chains = calloc(2 * m->n_chains, sizeof(struct shard *))};
     if (!larger.chains) return;
@@ -164,7 +150,12 @@ struct shard *shard_map_get(struct shard_map *m, const struct shard_id *id) {
     pthread_rwlock_unlock(&m->lock);
     if (s) return s;
     pthread_rwlock_wrlock(&m->lock);
-    if (!(s = lookup(m, id)) && (s = shard_new(id))) {
+    if (!(s = lookup(m, id)) && (s = calloc(1, sizeof(*s)))) {
+        s->id = *id;
+        s->last = &s->first;
+        shard_name(id, s->name);
+        pthread_mutex_init(&s->lock, NULL);
+        pthread_cond_init(&s->turn, NULL);
         if (m->n == m->n_chains) grow(m);
         struct shard **chain = &m->chains[chain_of(m, id)];
         s->next = *chain;
