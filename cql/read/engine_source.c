@@ -5,17 +5,16 @@
 #include "cql/request/db.h"
 
 enum {
-    /* rows of a partition that is done are passed over so long before the scan is opened anew behind it */
-    SKIP_AFTER = 16,
+    SKIP_AFTER = 16,      /* a scan skips up to this many unwanted rows of a partition, then reopens after it */
     PART_ROWS = 4096,     /* of a part; some milliseconds */
     PART_BYTES = 1 << 20,
     PART_POINTS = 256,
     BATCH_BYTES = 64 << 10, /* as stored, of the rows of a batch but its last */
-    LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop works on; digits of larger numbers take milliseconds */
+    LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop computes on; larger numbers take milliseconds */
 };
 
-/* A step's result beside READ_...: it found no row to hand on, and the next step follows. */
-enum { GO_ON = 2 };
+/* A step's result in addition to READ_...: it has no row to return, and the next step follows. */
+enum { NEXT_STEP = 2 };
 
 static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE; }
 
@@ -41,8 +40,8 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     return 0;
 }
 
-/* again: not NULL when an earlier page gave rows of the partition. The count of rows given goes on
- * when several subqueries read the same partition. */
+/* again: not NULL if an earlier page returned rows of the partition. Several subqueries that read the same partition
+ * share its count of rows. */
 static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics,
                            const struct paging_state *again) {
     bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, s->key.is);
@@ -54,14 +53,14 @@ static int enter_partition(struct engine_source *s, struct slice key, const stru
 
 /* ---- rows ---- */
 
-/* The row handed on last is done. END: the page ends with it. */
+/* The last row that was returned is done. Returns READ_END if the page ends with it. */
 static int pass_row(struct engine_source *s) {
-    if (!s->row_out) return GO_ON;
+    if (!s->row_out) return NEXT_STEP;
     s->row_out = false;
     s->in_row = s->row != NULL;
     bool tracked = s->spec.as_keyspaces || s->spec.may_unread;
     if (tracked && s->row && keep(&s->ck, s->row_ck, s->spec.r->err)) return READ_FAILED;
-    if (!read_meter_passed(&s->meter)) return GO_ON;
+    if (!read_meter_passed(&s->meter)) return NEXT_STEP;
     s->base.page_end = true;
     return !tracked && s->row && keep(&s->ck, s->row_ck, s->spec.r->err) ? READ_FAILED : READ_END;
 }
@@ -84,12 +83,12 @@ static bool is_too_much(const struct engine_source *s) {
     return bytes > LOOP_VALUES_MAX;
 }
 
-/* Adds the row to the batch: ROWS; END when the page is full, GO_ON when the row is not wanted. */
+/* Adds the row to the batch. Returns READ_ROWS, READ_END if the page is full, or NEXT_STEP if the row is not wanted. */
 static inline int give_row(struct engine_source *s, const struct eng_row *row, struct read_batch *out) {
     if (s->base.skip_partition || s->base.given >= s->base.partition_limit) {
         s->rows_seen++;
         s->base.skip_partition = true;
-        return GO_ON;
+        return NEXT_STEP;
     }
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
     if (UNLIKELY(s->spec.plan->computes && is_too_much(s))) return READ_INCOMPLETE;
@@ -103,8 +102,8 @@ static inline int give_row(struct engine_source *s, const struct eng_row *row, s
     return READ_ROWS;
 }
 
-/* The row is charged and leaves the page's count of rows alone, in keyspaces mode, too: AWS says that PAGE SIZE 1
- * with LIMIT 1 reads one row if none has expired (its page about capacity), so that it reads on over expired ones. */
+/* The row is charged, but does not count towards the page size, in keyspaces mode either: according to AWS's page about
+ * capacity PAGE SIZE 1 with LIMIT 1 reads one row if none has expired, so it continues past expired ones. */
 static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
     if (!charge_row(s, row)) return READ_END;
@@ -112,10 +111,10 @@ static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     if (nothing_else) s->base.read->markers++;
     else s->base.read->expired++;
     s->in_row = true;
-    return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : GO_ON;
+    return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : NEXT_STEP;
 }
 
-/* Still due when the page ends before it. */
+/* The static row is still due if the page ends before it. */
 static int give_static_row(struct engine_source *s, struct read_batch *out) {
     int pull = give_row(s, NULL, out);
     if (pull != READ_END) s->static_row_due = false;
@@ -124,64 +123,50 @@ static int give_static_row(struct engine_source *s, struct read_batch *out) {
 
 /* ---- a row by its key ---- */
 
-struct point {
-    bool visible;
-    uint8_t n_markers;       /* of deletions over its place, where they count */
-    struct eng_row *row;     /* visible, or expired and still stored; else NULL */
-    struct eng_row *statics; /* visible, or expired and still stored; NULL if none */
-    bool has_statics;        /* visible */
-};
-
-/* Row and static values as they were at one moment. */
-static int get_pair(struct engine_source *s, struct point *out) {
-    struct cql_run *r = s->spec.r;
-    const struct piece *p = &s->piece;
-    struct eng_pair *pair = ARENA_NEW(r->arena, struct eng_pair);
-    if (!pair) return err_nomem(r->err);
-    int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, r->eval.now_s, r->arena, pair, r->cost, r->err);
-    if (rc < 0) return rc;
-    bool dead = pair->expired || (s->view.layout->has_timestamps && pair->row.n_deletions);
-    *out = (struct point){.visible = pair->has_row,
-                          .n_markers = s->view.layout->has_timestamps ? pair->row.n_markers : 0,
-                          .row = pair->has_row || dead ? &pair->row : NULL,
-                          .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL,
-                          .has_statics = pair->has_statics};
-    return 0;
-}
-
-static int get_row(struct engine_source *s, struct point *out) {
+/* Reads the row and, where the statement needs them, the partition's static values as they were at the same moment. */
+SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
     struct cql_run *r = s->spec.r;
     struct eng *eng = r->db->options.eng;
     const struct piece *p = &s->piece;
-    uint64_t dead = r->cost->tombstones;
-    struct eng_row *row = ARENA_NEW(r->arena, struct eng_row);
-    if (!row) return err_nomem(r->err);
-    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, r->eval.now_s, r->arena, row, r->cost, r->err);
-    if (rc < 0) return rc;
-    *out = (struct point){.visible = rc > 0,
-                          .n_markers = s->view.layout->has_timestamps ? row->n_markers : 0,
-                          .row = rc > 0 ? row : NULL};
-    if (rc > 0 || r->cost->tombstones == dead) return 0;
-    /* Counted already: what it passed is looked at once more, as it was before it expired. */
-    rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
-    if (rc > 0 || (rc == 0 && s->view.layout->has_timestamps && row->n_deletions)) out->row = row;
-    return rc < 0 ? rc : 0;
-}
-
-SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
-    struct point at = {0};
-    struct arena *a = s->spec.r->arena;
+    bool timestamps = s->view.layout->has_timestamps, visible, has_statics = false;
+    struct eng_row *row, *statics = NULL; /* visible, or expired and still stored; else NULL */
+    uint8_t n_markers; /* of deletions over the row's position */
     s->state = AT_NEXT_PIECE;
-    if (s->had_point) arena_release(a, s->point_mark); /* a large row of the point before */
-    s->point_mark = arena_mark(a);
+    if (s->had_point) arena_release(r->arena, s->point_mark); /* a large row of the point before */
+    s->point_mark = arena_mark(r->arena);
     s->had_point = true;
-    int rc = s->spec.plan->statics.read ? get_pair(s, &at) : get_row(s, &at);
-    if (rc < 0) return rc;
-    if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
-    if (UNLIKELY(at.n_markers)) read_meter_markers(&s->meter, at.n_markers);
-    if (at.visible) return give_row(s, at.row, out);
-    int pull = at.row ? pass_expired(s, at.row) : GO_ON;
-    if (pull != GO_ON || !at.has_statics || !s->spec.plan->statics.only) return pull;
+    if (s->spec.plan->statics.read) {
+        struct eng_pair *pair = ARENA_NEW(r->arena, struct eng_pair);
+        if (!pair) return err_nomem(r->err);
+        int rc = eng_pair_get(eng, tier(s), p->part, p->ck, r->eval.now_s, r->arena, pair, r->cost, r->err);
+        if (rc < 0) return rc;
+        visible = pair->has_row;
+        has_statics = pair->has_statics;
+        n_markers = pair->row.n_markers;
+        row = visible || pair->expired || (timestamps && pair->row.n_deletions) ? &pair->row : NULL;
+        statics = has_statics || pair->statics.n_expired ? &pair->statics : NULL;
+    } else {
+        uint64_t dead = r->cost->tombstones;
+        row = ARENA_NEW(r->arena, struct eng_row);
+        if (!row) return err_nomem(r->err);
+        int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, r->eval.now_s, r->arena, row, r->cost, r->err);
+        if (rc < 0) return rc;
+        visible = rc > 0;
+        n_markers = row->n_markers;
+        if (!visible && r->cost->tombstones != dead) {
+            /* The row is read again as it was before it expired; it is in the cost already. */
+            rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
+            if (rc < 0) return rc;
+            if (!rc && !(timestamps && row->n_deletions)) row = NULL;
+        } else if (!visible) {
+            row = NULL;
+        }
+    }
+    if (new_read(s) || enter_partition(s, p->part->key, statics, NULL)) return READ_FAILED;
+    if (UNLIKELY(timestamps && n_markers)) read_meter_markers(&s->meter, n_markers);
+    if (visible) return give_row(s, row, out);
+    int pull = row ? pass_expired(s, row) : NEXT_STEP;
+    if (pull != NEXT_STEP || !has_statics || !s->spec.plan->statics.only) return pull;
     return give_row(s, NULL, out);
 }
 
@@ -201,17 +186,13 @@ static void close_scan(struct engine_source *s) {
     s->scan->open = NULL;
 }
 
-/* Rows that are read, about; 0 if unknown. Filters and deletions make it more, an end that is near less. */
-static uint64_t rows_wanted(const struct read_spec *spec) {
-    uint64_t wanted = spec->page_rows;
-    if (!spec->count_read_rows && spec->limit < wanted) wanted = spec->limit;
-    return wanted == UINT64_MAX ? 0 : wanted;
-}
-
 static int start_scan(struct engine_source *s) {
     struct piece_scan *scan = s->scan;
     const struct piece *p = &s->piece;
     const struct paging_state *resume = p->resume;
+    /* Filters and deletions make the scan longer, the end of the data shorter. */
+    uint64_t wanted = s->spec.page_rows;
+    if (!s->spec.count_read_rows && s->spec.limit < wanted) wanted = s->spec.limit;
     scan->spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage,
                                           .part = p->part,
                                           .slices = p->slices,
@@ -226,7 +207,7 @@ static int start_scan(struct engine_source *s) {
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
                                           .now = s->spec.r->eval.now_s,
-                                          .wanted = p->wants ? 0 : rows_wanted(&s->spec),
+                                          .wanted = p->wants || wanted == UINT64_MAX ? 0 : wanted,
                                           .batches = s->base.most > 1,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
@@ -256,7 +237,7 @@ static int start_partition(struct engine_source *s, struct read_batch *out) {
     }
     if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, item->n_markers);
     s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->statics.only;
-    return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
+    return item->static_only && s->static_row_due ? give_static_row(s, out) : NEXT_STEP;
 }
 
 SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
@@ -271,7 +252,7 @@ SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
         s->static_row_due = false;
         if (s->piece.part) {
             close_scan(s);
-        } else if (++scan->passed > SKIP_AFTER) { /* open the scan anew behind the partition */
+        } else if (++scan->passed > SKIP_AFTER) { /* reopen the scan after the partition */
             close_scan(s);
             if (keep(&scan->resume_key, s->key.is, s->spec.r->err)) return READ_FAILED;
             scan->spec.resume_key = scan->resume_key.is;
@@ -281,11 +262,11 @@ SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
             if (open_scan(s)) return READ_FAILED;
         }
         s->state = s->piece.part ? AT_BOUND : AT_SCAN;
-        return GO_ON;
+        return NEXT_STEP;
     }
     if (scan->item.kind == ENG_ITEM_EXPIRED) {
-        /* The static row is given when all rows turn out to have expired. By then the scan has moved
-         * on to the next partition, or ended. */
+        /* The static row is returned if all rows turn out to have expired. By then the scan has moved
+         * to the next partition, or ended. */
         if (s->static_row_due && !scan->statics_kept) {
             scan->statics_kept = true;
             if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
@@ -308,19 +289,19 @@ static int read_scan(struct engine_source *s, struct read_batch *out) {
     if (rc < 0) return rc;
     if (rc > 0) return take_item(s, out);
     s->state = AT_BOUND;
-    return s->static_row_due ? give_static_row(s, out) : GO_ON;
+    return s->static_row_due ? give_static_row(s, out) : NEXT_STEP;
 }
 
 /* ---- batches ---- */
 
 /* Adds the rows that follow a first one, while they are visible rows of the same partition. Each is
- * read when the row before it is done (pass_row), and handed on as by give_row. */
+ * counted as by pass_row for the row before it, and give_row. */
 static enum read_pull add_following(struct engine_source *s, struct read_batch *out) {
     struct piece_scan *scan = s->scan;
     struct cql_run *r = s->spec.r;
     struct row_view *v = &s->view;
     uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
-    /* The pull does not know yet how many rows of the partition an earlier page returned. */
+    /* The filter has not yet counted the rows of the partition that an earlier page returned. */
     if (s->base.partition_limit - s->base.given < most) most = (uint32_t)(s->base.partition_limit - s->base.given);
     const uint32_t result = s->spec.plan->list.consecutive ? s->spec.plan->list.ordinals[0] : 0;
     struct read_meter_batch sum = read_meter_batch_begin(&s->meter, &most);
@@ -331,7 +312,7 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
         row_view_next(v);
         int rc = eng_scan_next(scan->open, &scan->item, r->err);
         if (UNLIKELY(rc != 1 || scan->item.kind != ENG_ITEM_ROW)) {
-            /* no further row can be added; the next pull reports the reason again */
+            /* no further row can be added; the next pull finds the reason again */
             if (rc == 1) s->state = AT_HELD;
             if (rc == 0) s->state = AT_BOUND;
             got = rc >= 0 || rc == ENG_PAUSED ? READ_ROWS : (enum read_pull)rc;
@@ -362,7 +343,7 @@ SELDOM static int read_bound(struct engine_source *s) {
     struct cql_run *r = s->spec.r;
     close_scan(s);
     s->state = AT_NEXT_PIECE;
-    if (!s->piece.bound) return GO_ON;
+    if (!s->piece.bound) return NEXT_STEP;
     struct eng_scan_spec spec = {.table = s->spec.plan->table->storage,
                                  .part = s->piece.part,
                                  .slices = s->piece.bound,
@@ -383,7 +364,7 @@ SELDOM static int read_bound(struct engine_source *s) {
         if (charge_row(s, scan->item.row)) s->base.read->at_bound++;
     }
     close_scan(s);
-    return rc < 0 ? rc : s->base.page_end ? READ_END : GO_ON;
+    return rc < 0 ? rc : s->base.page_end ? READ_END : NEXT_STEP;
 }
 
 /* ---- pieces ---- */
@@ -397,16 +378,16 @@ SELDOM static int next_piece(struct engine_source *s) {
     if (rc == 0) return READ_END;
     *p = following;
     s->state = p->kind == PIECE_POINT ? AT_POINT : AT_SCAN;
-    if (p->kind == PIECE_POINT) return GO_ON;
+    if (p->kind == PIECE_POINT) return NEXT_STEP;
     if (!s->scan) {
         s->scan = ARENA_NEW(s->spec.r->arena, struct piece_scan);
         if (!s->scan) return err_nomem(s->spec.r->err);
         kept_key_init(&s->scan->resume_key);
     }
     if (new_read(s)) return READ_FAILED;
-    if (p->kind == PIECE_SCAN) return start_scan(s) ? READ_FAILED : GO_ON;
+    if (p->kind == PIECE_SCAN) return start_scan(s) ? READ_FAILED : NEXT_STEP;
     s->state = AT_BOUND;
-    return GO_ON;
+    return NEXT_STEP;
 }
 
 static int step(struct engine_source *s, struct read_batch *out) {
@@ -426,9 +407,9 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
     out->n = 0;
     out->view = s->base.most == 1 ? &s->view : NULL;
     int rc = pass_row(s);
-    if (rc == GO_ON && s->base.page_end) rc = READ_END;
+    if (rc == NEXT_STEP && s->base.page_end) rc = READ_END;
     row_view_first(&s->view, s->state == AT_HELD);
-    while (rc == GO_ON) rc = step(s, out);
+    while (rc == NEXT_STEP) rc = step(s, out);
     bool more = rc == READ_ROWS && s->state == AT_SCAN && s->row && s->base.most > 1;
     if (more) return add_following(s, out);
     if (rc != READ_END) return (enum read_pull)rc;
@@ -437,7 +418,7 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
     return READ_END;
 }
 
-/* ---- what a path calls, and those above ---- */
+/* ---- functions for the paths and the operators above ---- */
 
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn,
                                       void *keys, uint32_t rows, bool single) {
@@ -512,7 +493,7 @@ void engine_source_position(const struct read_source *source, struct paging_stat
     const struct engine_source *s = (const struct engine_source *)source;
     out->given = s->base.given;
     out->partition = s->index;
-    /* behind the last partition, which may have no rows: key is still that of another */
+    /* after the last partition, which may have no rows: key is then still another partition's */
     if (s->base.exhausted && s->piece.part) {
         out->key = s->piece.part->key;
         return;

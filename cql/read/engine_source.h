@@ -1,10 +1,10 @@
 /* Rows of the engine, piece by piece: the source of path_keys and path_tokens.
  *
- * A path names one piece after another: a row by its key, or a scan of one partition or of a range
- * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
+ * A path yields one piece after another: a row by its key, or a scan of one partition or of a range
+ * of tokens. The source reads it, assembles rows (row_view), charges them (meter) and returns
  * the visible ones, in batches of rows of one partition. Its state is its position in the
  * partition, where the next page continues. A scan stays open between the parts of a long read; a
- * part is bounded in the rows and the bytes that the engine passes.
+ * part is bounded in the rows and the bytes that the engine reads.
  */
 #pragma once
 
@@ -25,15 +25,15 @@ struct piece {
     int64_t token_from, token_to;
     int (*wants)(void *source, const struct eng_part *part, struct err *e); /* eng_scan_spec.wants */
     const struct paging_state *resume; /* inside of this piece */
-    /* after it: the rows that match the range's excluded bound, of which the first is read; NULL if none */
+    /* the rows that match the range's excluded bound, of which the first is read after the piece; NULL if none */
     const struct eng_slice *bound;
 };
 
-/* A path's own. Returns 1 if *out is read next, 0 if none is left, or the page ends here
- * (engine_source_end_page), or -1 on error, ENG_INCOMPLETE. */
+/* The path's next piece, in *out. Returns 1, 0 if none is left or the page ends here (engine_source_end_page),
+ * -1 on error, or ENG_INCOMPLETE. keys: the path's state. */
 typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *out);
 
-enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
+enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item was read, and is next */, AT_BOUND, AT_END };
 
 /* The scan of a piece; made when the first piece needs one. */
 struct piece_scan {
@@ -41,8 +41,8 @@ struct piece_scan {
     struct eng_scan_spec spec;
     struct kept_key resume_key;
     struct eng_item item;
-    uint32_t passed;       /* rows of a partition that is done */
-    struct eng_row statics; /* of the partition: its cells are the scan's until it moves on from it */
+    uint32_t passed;       /* rows skipped, of a partition of which no more are wanted */
+    struct eng_row statics; /* of the partition; the scan owns its cells, until it leaves the partition */
     bool statics_kept;     /* the view has a copy of them */
 };
 
@@ -65,25 +65,24 @@ struct engine_source {
     uint32_t index;             /* among the partitions of an IN, or among its subqueries */
     uint64_t rows_seen;         /* of it, in this page or before */
     bool partition_open;        /* key is that of a partition of this page */
-    bool static_row_due;        /* nothing visible yet but its static values, which are not given yet */
+    bool static_row_due;        /* only static values are visible so far, and they were not returned yet */
     uint32_t quarters_seen;     /* of the token ring: bits */
-    /* the place in it */
-    const struct eng_row *row;  /* handed on last; NULL means static values only; another one once the scan moved on */
+    /* the position in it */
+    const struct eng_row *row;  /* returned last; NULL means static values only; invalid after the next scan step */
     struct slice row_ck;        /* its clustering key, until the next pull */
-    bool row_out;               /* row was handed on and not passed yet */
-    struct kept_key ck;         /* of the row passed last, where it may be asked for */
+    bool row_out;               /* row was returned and is not passed yet */
+    struct kept_key ck;         /* of the row passed last, where the page may need it */
     bool in_row;                /* ck is set */
     bool before;                /* the page ends before the partition's first row */
 };
 
-/* For a path's open, and its piece function. rows: the most that a piece can have, or READ_BATCH.
- * single: at most one row comes. */
+/* For a path's open. rows: the maximum of a piece, or READ_BATCH. single: there is at most one row. */
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path,
                                       engine_piece_fn *next_piece, void *keys, uint32_t rows, bool single) MUST_CHECK;
-/* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading
- * it is part of no cost. */
+/* Returns 1 if anything is stored between two tokens, both included, 0 if not, -1 on error, or ENG_INCOMPLETE. The
+ * read is not charged. */
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_CHECK;
-/* The page ends behind the partition or subquery of key. 0 / -1. */
+/* The page ends after the partition or subquery of key. Returns 0, or -1 with the request's err. */
 int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK;
 
 /* Functions for struct access_path. */

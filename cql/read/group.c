@@ -119,7 +119,7 @@ int row_group_init(struct row_group *g, struct read_op *below, struct read_sourc
                    const struct select_plan *plan, const struct read_spec *spec) {
     *g = (struct row_group){
         .op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = spec->partition_limit};
-    /* Where a group may be the last one, no row behind the first of the next group may be read. */
+    /* Where a group may be the last one, only the first row of the next group may be read. */
     bool ends = spec->may_unread || spec->limit != UINT64_MAX || spec->partition_limit != UINT64_MAX;
     g->most = ends ? 1 : READ_BATCH;
     arena_init_in(&g->keep, r->arena->share, KEEP_CHUNK, KEEP_MAX);

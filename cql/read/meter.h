@@ -3,7 +3,7 @@
  *
  * A source reports every row to the meter before it hands the row on. In keyspaces mode a page ends
  * before the row that does not fit it, and that row counts as not read; in cassandra mode it ends
- * behind the row with which enough was read ("Paginate results",
+ * after the row with which enough was read ("Paginate results",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/paginating-results.html).
  */
 #pragma once
@@ -18,9 +18,9 @@ struct read_meter {
     struct op_cost *cost;
     struct op_read *read; /* rounded to units on its own; NULL until read_meter_new */
     struct row_sizer sizer; /* of the view whose rows are reported */
-    bool before_row;      /* pages end before the row that does not fit (keyspaces), else behind */
-    bool paged;           /* pages end by what is read at all */
-    bool may_undo;        /* the last row may be given back */
+    bool before_row;      /* pages end before the row that does not fit (keyspaces), else after it */
+    bool paged;           /* pages end by the bytes read */
+    bool may_undo;        /* the last row may be returned to the source */
     uint64_t rows_left;   /* of the page; UINT64_MAX: not counted here */
     uint64_t page_rows;   /* counted for this page, */
     uint64_t rows_read, bytes_read;               /* the cost's counts with the last of them, */
@@ -29,7 +29,7 @@ struct read_meter {
     struct {
         struct size_sum rows, statics;
         uint64_t markers;
-    } entered; /* what was counted when the partition was entered, of which the page may end before the first row */
+    } entered; /* the counts at the start of the partition; the page may end before its first row */
     uint64_t bytes_start;   /* of the cost, when the page began */
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
 };
@@ -50,8 +50,7 @@ MUST_CHECK static inline struct op_read *read_meter_new(struct read_meter *m, co
     if (part) m->read->key = part->key;
     return m->read;
 }
-/* The view is at a new partition; and, when the page ends before its first row, the partition is
- * left to the next page. */
+/* The view is at a new partition. read_meter_leave: the page ends before its first row. */
 static inline void read_meter_enter(struct read_meter *m) {
     row_sizer_partition(&m->sizer);
     if (!read_meter_may_end(m)) return;
@@ -80,8 +79,8 @@ static inline void read_meter_undo(struct read_meter *m) {
     m->page_rows--;
 }
 
-/* The row that the view is at; has_row false: a row of static values, which are counted already.
- * false if the page is full without it. */
+/* Counts the row that the view is at. has_row false: a row of static values, which are counted already.
+ * Returns false if the page is full without it. */
 MUST_CHECK static inline bool read_meter_row(struct read_meter *m, bool has_row) {
     struct size_sum *rows = &m->read->rows;
     const struct size_sum before = *rows;
@@ -118,14 +117,14 @@ struct read_meter_batch {
 static inline struct read_meter_batch read_meter_batch_begin(const struct read_meter *m, uint32_t *rows) {
     uint64_t page_bytes = m->earlier_bytes + m->read->rows.bytes + m->read->statics.bytes;
     uint64_t room = page_bytes < READ_PAGE_BYTES ? READ_PAGE_BYTES - page_bytes : 0;
-    bool before = m->paged && m->before_row, behind = m->paged && !m->before_row;
+    bool before = m->paged && m->before_row, after = m->paged && !m->before_row;
     if (m->paged && m->rows_left < *rows) *rows = (uint32_t)m->rows_left;
     return (struct read_meter_batch){.rows_read = m->rows_read,
                                      .bytes_read = m->bytes_read,
                                      .most = before ? room : UINT64_MAX,
-                                     .enough = behind ? m->bytes_start + READ_PAGE_BYTES : UINT64_MAX};
+                                     .enough = after ? m->bytes_start + READ_PAGE_BYTES : UINT64_MAX};
 }
-/* The row that the view is at. false if the page is full without it. */
+/* Counts the row that the view is at. Returns false if the page is full without it. */
 MUST_CHECK static inline bool read_meter_batch_row(struct read_meter *m, struct read_meter_batch *sum) {
     const uint64_t rows = sum->rows.rows, bytes = sum->rows.bytes;
     if (LIKELY(!m->cost->unmetered)) row_size_add(&sum->rows, &m->sizer);
@@ -150,7 +149,7 @@ static inline void read_meter_batch_end(struct read_meter *m, const struct read_
     m->bytes_read = sum->bytes_read;
 }
 
-/* A row was handed on and is done. true if the page ends with it. */
+/* A row was returned and is done. Returns true if the page ends with it. */
 MUST_CHECK static inline bool read_meter_passed(struct read_meter *m) {
     if (!m->paged) return false;
     if (m->rows_left != UINT64_MAX) m->rows_left--;

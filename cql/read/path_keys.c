@@ -1,7 +1,7 @@
 /* The partitions that = and IN name, each with its row or its slices.
  *
  * Cassandra reads each partition once with all its slices, in the order of the keys' values.
- * Keyspaces reads every element of the product of the IN lists as a query of its own, in their
+ * Keyspaces reads every element of the product of the IN lists as a separate query, in their
  * order, and ends a page after every tenth ("Use the IN operator with the SELECT statement",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/in.select.html). */
 #include "keyspaces/quota.h"
@@ -13,7 +13,7 @@ struct keys {
     struct where_subquery *each, one; /* of every partition; NULL for all of its rows */
     struct eng_slice row_slice;
     uint32_t n_parts, n_each;
-    uint64_t first, at, total, begun, most; /* most: that a page begins */
+    uint64_t first, at, total, begun, most; /* most: the maximum that a page begins */
     const struct paging_state *resume;
 };
 
@@ -51,7 +51,7 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     for (; k->at < k->total; k->at++) {
         const struct paging_state *from = k->resume && k->at == k->first ? k->resume : NULL;
         const struct where_subquery *q = k->each ? &k->each[k->at % k->n_each] : NULL;
-        /* the page before read all of it */
+        /* the previous page has read all of it */
         if ((from && !from->ck.p && !from->before) || (from && from->ck.p && q && q->is_row)) continue;
         if (k->begun++ == k->most) return engine_source_end_page(s, k->parts[s->index / k->n_each].key);
         s->index = (uint32_t)k->at;
@@ -73,27 +73,23 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     return 0;
 }
 
-static int eval(const struct read_spec *spec, struct keys *k) {
+static struct read_source *open(const struct read_spec *spec, bool *none) {
     const struct where_plan *w = spec->plan->where;
     struct cql_run *r = spec->r;
     struct where_keys values;
+    struct keys *k = ARENA_NEW(r->arena, struct keys);
+    if (!k) return err_null(err_nomem(r->err));
     k->n_each = 1;
     if (LIKELY(w->one_row)) {
         k->parts = &k->part;
         k->each = &k->one;
         k->n_parts = 1;
         k->one.is_row = true;
-        return where_row(w, &r->eval, spec->as_keyspaces, &k->part, &k->one.key);
+        if (where_row(w, &r->eval, spec->as_keyspaces, &k->part, &k->one.key)) return NULL;
+    } else if (where_key_values(w, &r->eval, &values) ||
+               (spec->as_keyspaces ? eval_subqueries(spec, &values, k) : eval_slices(spec, &values, k))) {
+        return NULL;
     }
-    if (where_key_values(w, &r->eval, &values)) return -1;
-    return spec->as_keyspaces ? eval_subqueries(spec, &values, k) : eval_slices(spec, &values, k);
-}
-
-static struct read_source *open(const struct read_spec *spec, bool *none) {
-    struct cql_run *r = spec->r;
-    struct keys *k = ARENA_NEW(r->arena, struct keys);
-    if (!k) return err_null(err_nomem(r->err));
-    if (eval(spec, k)) return NULL;
     *none = k->n_parts == 0;
     k->resume = spec->resume;
     k->first = k->at = spec->resume ? spec->resume->partition : 0;

@@ -1,16 +1,16 @@
 /* A range of tokens, or the ring: one scan.
  *
- * Partitions are stored in the order of Murmur3's tokens. A range of MD5's is a scan of the ring that
- * passes over the partitions outside of it, before they are read or charged; its rows come in the
- * order of the scan, and so do its pages.
+ * Partitions are stored in the order of Murmur3's tokens. A range of MD5's tokens is a scan of the ring that
+ * skips the partitions outside of it, before they are read or charged; rows and pages are in the
+ * order of the scan.
  */
 #include "base/murmur3.h"
 #include "cql/read/engine_source.h"
 #include "cql/read/select.h"
 
 struct range {
-    bool any, taken; /* there is a token in it; it is being read */
-    int64_t from, to; /* of what is scanned */
+    bool any, taken; /* the range is not empty; its scan has begun */
+    int64_t from, to; /* of the scan */
     struct ring_range asked;
     const struct paging_state *resume;
 };
@@ -25,8 +25,8 @@ static int wants(void *source, const struct eng_part *part, struct err *e) {
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct range *k = keys;
     if (k->taken) return 0;
-    /* The storage partition in which the range begins may be empty in front of the range: a range
-     * that goes through its end then pays for it. No token is the smallest number. */
+    /* The storage partition in which the range begins may be empty before the range: a range that includes
+     * its end then pays for it. No token is the smallest number. */
     uint32_t first = path_tokens_quarter(k->from);
     int64_t start = path_tokens_quarter_start(first);
     if (k->any && !k->resume && k->from > start + 1 && k->to >= path_tokens_quarter_end(first)) {
@@ -66,8 +66,8 @@ static struct read_source *open(const struct read_spec *spec, bool *none) {
     return source;
 }
 
-/* The storage partitions that the page went through, to their end, and found empty. A range of MD5's
- * tokens pays for one if it includes the end of the same quarter of its own ring, so that all ranges
+/* Charges for the storage partitions that the page scanned to their end, and that are empty. A range of MD5's
+ * tokens pays for one if it includes the end of the same quarter of the MD5 ring, so that all ranges
  * of that ring together pay for each once. */
 static void end(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;

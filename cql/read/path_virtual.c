@@ -1,11 +1,11 @@
 /* A system table: its function yields rows from memory, and the source keeps some of them, by primary
  * key, so that they can be pulled, and in reverse.
  *
- * The next page continues behind the primary key of the last row that was given. So a row that
- * exists all the time is given once, whatever other rows are added or removed. The function of an
- * ordered table is ended when the source has enough, and is called again for the rows behind those.
+ * The next page continues after the primary key of the last row that was returned. So a row that
+ * exists all the time is returned once, whatever other rows are added or removed. The source stops the function of
+ * an ordered table when it has enough rows, and calls it again for the rows that follow.
  * The function of another table yields everything for each page, and the source sorts it. Reading
- * is free: a page ends by the rows that it gives. */
+ * is free: a page ends by the rows that it returns. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -32,16 +32,16 @@ struct virtual_source {
     struct arena arena;      /* of rows */
     struct virtual_row *rows;
     size_t n, cap, at;
-    bool in_parts;           /* the table is ordered, and so is what is asked for */
-    bool loaded, more;       /* more: the function was ended when the source had enough */
-    struct value *behind;    /* primary key of the row that rows begin behind; NULL means with the first */
-    struct value *behind_room;
+    bool in_parts;           /* the table yields rows in the order of the result */
+    bool loaded, more;       /* more: the function was stopped when the source had enough */
+    struct value *after;     /* primary key of the row after which rows begin; NULL means with the first */
+    struct value *after_room;
     struct kept_key partition, clustering; /* the same, as in a row */
 };
 
 /* ---- order ---- */
 
-/* In the order in which rows are given. */
+/* Compares in the order of the result. */
 static int compare_keys(const struct virtual_source *s, const struct value *a, const struct value *b) {
     const struct schema_table *t = s->spec.plan->table;
     for (uint32_t i = 0; i < s->n_key; i++) {
@@ -75,12 +75,12 @@ static bool read_values(struct slice bytes, const struct schema_column *columns,
 }
 
 /* Returns false if these are no values of the table's primary key. */
-static bool begin_behind(struct virtual_source *s) {
+static bool begin_after(struct virtual_source *s) {
     const struct schema_table *t = s->spec.plan->table;
-    s->behind = s->behind_room;
+    s->after = s->after_room;
     uint32_t n = t->n_partition_key;
-    return read_values(s->partition.is, t->columns, n, s->behind) &&
-           read_values(s->clustering.is, t->columns + n, t->n_clustering, s->behind + n);
+    return read_values(s->partition.is, t->columns, n, s->after) &&
+           read_values(s->clustering.is, t->columns + n, t->n_clustering, s->after + n);
 }
 
 /* ---- loading ---- */
@@ -102,7 +102,7 @@ static bool put_image(struct virtual_source *s, const struct value *values, uint
 static int take_row(void *arg, const struct value *values) {
     struct virtual_source *s = arg;
     assert(!s->in_parts || !s->n || compare_keys(s, s->rows[s->n - 1].values, values) < 0); /* V1 */
-    if (s->behind && compare_keys(s, values, s->behind) <= 0) return 0;
+    if (s->after && compare_keys(s, values, s->after) <= 0) return 0;
     s->more = s->in_parts && s->n == ROWS_AT_ONCE;
     if (s->more) return -1;
     if (s->n == s->cap) {
@@ -128,7 +128,7 @@ static int take_row(void *arg, const struct value *values) {
     return 0;
 }
 
-/* Loads the rows behind those loaded before, as many as the source takes at once. */
+/* Loads the next rows, as many as the source holds at once. */
 static int load(struct virtual_source *s) {
     struct cql_run *r = s->spec.r;
     const struct schema_table *t = s->spec.plan->table;
@@ -137,20 +137,20 @@ static int load(struct virtual_source *s) {
         const struct virtual_row *last = &s->rows[s->n - 1];
         if (kept_key_put(&s->partition, last->partition) || kept_key_put(&s->clustering, last->clustering))
             return err_nomem(r->err);
-        if (!begin_behind(s)) return err_set(r->err, ERR_SERVER, "A row of %s has a bad key", t->name);
+        if (!begin_after(s)) return err_set(r->err, ERR_SERVER, "A row of %s has a bad key", t->name);
     }
     arena_reset(&s->arena);
     s->n = s->at = 0;
     s->more = false;
     struct virtual_context ctx = db_virtual_context(r);
     ctx.key = s->key;
-    ctx.after = s->in_parts ? s->behind : NULL;
+    ctx.after = s->in_parts ? s->after : NULL;
     struct row_out ro;
     if ((row_out_init(&ro, &ctx, t, take_row, s) || t->virt->yield(&ro)) && !s->more) return READ_FAILED;
     if (!s->in_parts) {
         size_t n = 0;
         if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);
-        for (size_t i = 0; i < s->n; i++) /* of rows with the same key the first that was yielded stays */
+        for (size_t i = 0; i < s->n; i++) /* keeps the first of the rows with the same key */
             if (n == 0 || compare_keys(s, s->rows[n - 1].values, s->rows[i].values)) s->rows[n++] = s->rows[i];
         s->n = n;
     }
@@ -170,7 +170,7 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
         /* loaded rows of one partition */
         for (; s->at < s->n && out->n < out->most; s->at++) {
             const struct virtual_row *row = &s->rows[s->at];
-            const struct value *before = s->at ? s->rows[s->at - 1].values : s->behind;
+            const struct value *before = s->at ? s->rows[s->at - 1].values : s->after;
             bool same = before != NULL;
             for (uint32_t i = 0; same && i < s->spec.plan->table->n_partition_key; i++)
                 same = slice_eq(value_slice(row->values[i]), value_slice(before[i]));
@@ -206,15 +206,15 @@ static struct read_source *open(const struct read_spec *spec, bool *none) {
     s->key = key;
     s->n_key = t->n_partition_key + t->n_clustering;
     s->in_parts = t->virt->ordered && !spec->plan->order.reversed;
-    s->behind_room = ARENA_ARRAY(spec->r->arena, s->n_key, struct value);
-    if (!s->behind_room) return err_null(err_nomem(spec->r->err));
+    s->after_room = ARENA_ARRAY(spec->r->arena, s->n_key, struct value);
+    if (!s->after_room) return err_null(err_nomem(spec->r->err));
     kept_key_init(&s->partition);
     kept_key_init(&s->clustering);
     if (resume) {
         s->base.given = resume->given;
         s->partition.is = resume->key; /* lives as long as the request */
         s->clustering.is = resume->ck;
-        if (!begin_behind(s)) return err_null(paging_refuse(spec->r->err));
+        if (!begin_after(s)) return err_null(paging_refuse(spec->r->err));
     }
     arena_init_in(&s->arena, spec->r->arena->share, ROWS_CHUNK, ROWS_MAX);
     return &s->base;

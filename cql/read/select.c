@@ -31,9 +31,9 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     return 0;
 }
 
-/* Cassandra looks at the select list before WHERE only to see whether it selects static columns
+/* Cassandra checks the select list before WHERE only to find whether it selects static columns
  * alone: first for a static column, then for one that is neither static nor of the partition key.
- * It stops at the first that it finds. Returns true if it goes on behind these columns. */
+ * It stops at the first that it finds. Returns true if it continues after these columns. */
 static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
     bool statics = false, others = false;
     if (!t->n_static) return false;
@@ -94,21 +94,6 @@ static int make_json(struct compile *c, struct select_plan *p, struct result_col
     return 0;
 }
 
-/* A select list of columns alone needs no computing: p->list.ordinals then lists the columns. */
-static int find_ordinals(struct compile *c, struct select_plan *p) {
-    uint32_t *ordinals = ARENA_ARRAY(c->arena, p->list.n + 1, uint32_t);
-    if (!ordinals) return err_nomem(c->err);
-    bool consecutive = true;
-    for (uint32_t i = 0; i < p->list.n; i++) {
-        if (p->list.terms[i]->kind != TERM_COLUMN) return 0;
-        ordinals[i] = p->list.terms[i]->column->ordinal;
-        consecutive = consecutive && ordinals[i] == ordinals[0] + i;
-    }
-    p->list.ordinals = ordinals;
-    p->list.consecutive = consecutive;
-    return 0;
-}
-
 static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted,
                              struct cql_statement *out, struct err *later) {
     const struct schema_table *t = p->table;
@@ -134,8 +119,18 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     }
     p->subscripts = subscripts;
     p->list.json = ast->json;
-    if (!p->list.json && find_ordinals(c, p)) return -1;
     if (p->list.json && make_json(c, p, columns)) return -1;
+    if (!p->list.json) { /* a list of columns alone is not computed */
+        uint32_t *ordinals = ARENA_ARRAY(c->arena, p->list.n + 1, uint32_t), n = 0;
+        bool consecutive = true;
+        if (!ordinals) return err_nomem(c->err);
+        for (; n < p->list.n && p->list.terms[n]->kind == TERM_COLUMN; n++) {
+            ordinals[n] = p->list.terms[n]->column->ordinal;
+            consecutive = consecutive && ordinals[n] == ordinals[0] + n;
+        }
+        if (n == p->list.n) p->list.ordinals = ordinals;
+        p->list.consecutive = n == p->list.n && consecutive;
+    }
     out->result.n = p->list.json ? 1 : p->list.n;
     out->result.columns = columns;
     for (uint32_t i = 0; i < out->result.n; i++) {
@@ -205,18 +200,18 @@ bool select_is_fixed(const struct select_plan *p, uint32_t position) {
     return false;
 }
 
-/* The orderings by column: of a column named twice the last one counts, in the place of the first.
- * Returns how many, or -1. */
+/* The orderings by column. If a column is named twice, its last ordering replaces the first.
+ * Returns their number, or -1. */
 static int list_orderings(struct compile *c, const struct schema_table *t, const struct ast_select *ast,
                           struct ast_ordering *out) {
-    uint32_t *place = ARENA_ARRAY(c->arena, t->n_columns, uint32_t); /* by ordinal, from 1 */
+    uint32_t *slot = ARENA_ARRAY(c->arena, t->n_columns, uint32_t); /* by ordinal, from 1 */
     int n = 0;
-    if (!place) return err_nomem(c->err);
+    if (!slot) return err_nomem(c->err);
     for (uint32_t i = 0; i < ast->n_order_by; i++) {
         const struct ast_ordering *o = &ast->order_by[i];
         const struct schema_column *col = schema_column_find(t, o->column); /* check_order_names */
-        if (!place[col->ordinal]) place[col->ordinal] = (uint32_t)++n;
-        out[place[col->ordinal] - 1] = *o;
+        if (!slot[col->ordinal]) slot[col->ordinal] = (uint32_t)++n;
+        out[slot[col->ordinal] - 1] = *o;
     }
     return n;
 }
@@ -269,11 +264,6 @@ static bool asks_for_times(const struct term *t) {
     return asks;
 }
 
-/* Values are laid out before the static row of a partition is given, which would take their place. */
-static bool lays_out(const struct select_plan *p) {
-    return p->layout->flat && !p->layout->has_ttl && !p->table->n_static && !p->asks_times;
-}
-
 /* Decides which parts of a partition the statement reads. */
 static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) {
     const struct schema_table *t = p->table;
@@ -288,7 +278,8 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     p->layout = row_view_layout_new(t, wanted, c->arena);
     if (!p->layout) return err_nomem(c->err);
     for (uint32_t i = 0; i < p->list.n; i++) p->asks_times = p->asks_times || asks_for_times(p->list.terms[i]);
-    p->lays_out = lays_out(p);
+    /* Not with static columns: the static row of a partition would overwrite values that are laid out already. */
+    p->lays_out = p->layout->flat && !p->layout->has_ttl && !t->n_static && !p->asks_times;
     return 0;
 }
 

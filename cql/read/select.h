@@ -12,12 +12,12 @@ struct select_plan {
     const struct access_path *path;
     struct where_plan *where;
     const struct row_view_layout *layout;
-    bool asks_times; /* selectors look at the cells of rows, for timestamps or TTLs: rows come one by one */
-    bool lays_out;   /* the engine lays the values of rows out, without cells */
-    bool computes;   /* on values of rows: functions, JSON, conditions, aggregates */
+    bool asks_times; /* selectors read timestamps or TTLs from the cells of rows: rows are read one by one */
+    bool lays_out;   /* the engine lays out the values of rows, without cells */
+    bool computes;   /* with values of rows: functions, JSON, conditions, aggregates */
     bool distinct;
     bool several_partitions; /* IN on the partition key */
-    const bool *wanted; /* by column: what selectors and filters look at */
+    const bool *wanted; /* by column: whether selectors or filters read it */
     struct {
         uint32_t n;
         struct term **terms;
@@ -27,8 +27,8 @@ struct select_plan {
         const char **json_names;  /* JSON: the selectors' names, quoted for JSON */
     } list; /* of selectors */
     struct {
-        bool asked; /* selects or tests static columns: what they take is charged */
-        bool read;  /* static rows, for those or to see whether a partition has nothing else */
+        bool asked; /* selects or tests static columns: their size is charged */
+        bool read;  /* static rows, for those columns or to find whether a partition has nothing else */
         bool only;  /* a partition with static values only yields a row */
     } statics;
     struct {
@@ -50,7 +50,7 @@ struct select_plan {
          * else NULL */
         const char *fault;
     } group;
-    uint32_t salt; /* of paging states: what they are bound to */
+    uint32_t salt; /* binds paging states to the statement (make_salt) */
 };
 
 /* The result values of a row when the select list is a range of columns in their order, which needs

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/state.h"
 #include "system_schema/system_tables/system_table.h"
 
 /* ---- the values of a statement ---- */
