@@ -19,7 +19,7 @@ static bool is_value(uint16_t code) {
 
 struct writer {
     char *at, *start;
-    int listed; /* 1 if the last token is a ?, 2: a comma behind one */
+    int listed; /* 1 if the last token is a ?, 2 if it is a comma after a ? */
 };
 
 /* Comparisons with constants, because a call of memchr for each token is 3 % of an unprepared read. */
@@ -47,7 +47,7 @@ struct slice cql_fingerprint(struct arena *a, struct slice text) {
             break;
         }
         if (is_value(t.code)) {
-            if (w.listed == 2) w.at--; /* a ? behind "?," takes the place of both */
+            if (w.listed == 2) w.at--; /* a ? after "?," replaces both */
             else put(&w, slice_str("?"));
             w.listed = 1;
             continue;

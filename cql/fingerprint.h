@@ -11,9 +11,9 @@
 struct slice cql_fingerprint(struct arena *a, struct slice text) MUST_CHECK;
 /* The text as it is when it has no literals, else its fingerprint. p NULL: no memory. */
 struct slice cql_without_literals(struct arena *a, struct slice text) MUST_CHECK;
-/* True for a text of a statement about roles, in whatever words, that may hold a password; also for
- * one that is wrong. kind: the statement's, or STMT_KINDS when it is not known. */
+/* Whether the text of a statement about roles may contain a password; the text need not be correct CQL.
+ * kind: the statement's, or STMT_KINDS when it is not known. */
 bool cql_holds_password(enum stmt_kind kind, struct slice text);
-/* The text as it may be kept and shown, with a 0 behind it: its fingerprint when it may hold a
- * password. p NULL: no memory. */
+/* The text to store and show: its fingerprint if it may contain a password. A 0 follows it. p NULL: no
+ * memory. */
 struct slice cql_shown(struct arena *a, enum stmt_kind kind, struct slice text) MUST_CHECK;

@@ -44,12 +44,3 @@ int compat_check_expr(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 int compat_check_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 /* The name of a keyspace or table; what: the kind of object. */
 int compat_check_name(struct compile *c, const char *what, const char *name) MUST_CHECK;
-/* Operators of WHERE, or of IF, that Keyspaces does not list. Runs before the statement is
- * compiled, because Tally may not have them either. */
-int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n,
-                           bool conditions) MUST_CHECK;
-/* WHERE may not restrict elements, fields or tuples of columns. IF may. */
-int compat_check_restrictions(struct compile *c, const struct ast_where *where) MUST_CHECK;
-/* The left and right sides of relations. */
-int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n,
-                           const struct schema_table *t) MUST_CHECK;

@@ -109,21 +109,6 @@ static void put_sum(const struct aggregate *a, const struct cql_type *t, struct 
     else number_put_whole(t->id, (int64_t)a->whole, out);
 }
 
-static void put_average(struct aggregate *a, const struct cql_type *t, struct buf *out) {
-    if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
-        double average = a->n && !a->overflown ? real_sum(a) / (double)a->n : 0;
-        if (a->n && a->overflown) {
-            divide_half_even(&a->big, a->n);
-            average = number_to_real(&a->big);
-        }
-        number_put_real(t->id, average, out);
-        return;
-    }
-    if (t->id == CQL_VARINT && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
-    if (a->n) a->whole /= (__int128)a->n;
-    put_sum(a, t, out);
-}
-
 /* ---- any aggregate ---- */
 
 const struct aggregate_op *aggregate_find(const char *name) {
@@ -164,7 +149,20 @@ int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const s
         buf_put_slice(out, buf_slice(&a->best));
         break;
     case AGGREGATE_SUM: put_sum(a, t, out); break;
-    case AGGREGATE_AVERAGE: put_average(a, t, out); break;
+    case AGGREGATE_AVERAGE:
+        if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
+            double average = a->n && !a->overflown ? real_sum(a) / (double)a->n : 0;
+            if (a->n && a->overflown) {
+                divide_half_even(&a->big, a->n);
+                average = number_to_real(&a->big);
+            }
+            number_put_real(t->id, average, out);
+            break;
+        }
+        if (t->id == CQL_VARINT && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
+        if (a->n) a->whole /= (__int128)a->n;
+        put_sum(a, t, out);
+        break;
     }
     return buf_failed(out) ? err_nomem(e) : 0;
 }

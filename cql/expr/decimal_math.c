@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Numbers are integers with BITS bits behind the point. That suffices for 32 digits and for
+/* Numbers are integers with BITS bits after the point. That suffices for 32 digits and for
  * cancellation: the logarithm of a decimal very near 1 loses as many digits as it shares with 1. */
 enum { BITS = 1024, DIGITS_MIN = 32, DIGITS_MAX = 250, ZERO_EXPONENT = 33 };
 static const int64_t exponent_max = INT32_MAX;

@@ -34,17 +34,15 @@ struct function *function_new(struct compile *c, const char *name, const struct 
     return f;
 }
 
-/* Whether the type has an empty value. For other types a function treats an empty value as null. */
-static bool has_empty_values(enum cql_type_id id) {
-    return id == CQL_TEXT || id == CQL_ASCII || id == CQL_BLOB || id == CQL_EMPTY || id == CQL_PARTITION_ORDER ||
-           id == CQL_COMPOSITE || id == CQL_DYNAMIC_COMPOSITE;
-}
-
 int function_call(const struct function *f, struct evaluation *ev, const struct value *args, uint32_t n_args,
                   struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
-        bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]->id);
+        /* An empty value is null for a type that has none. */
+        enum cql_type_id id = f->args[i]->id;
+        bool has_empty = id == CQL_TEXT || id == CQL_ASCII || id == CQL_BLOB || id == CQL_EMPTY ||
+                         id == CQL_PARTITION_ORDER || id == CQL_COMPOSITE || id == CQL_DYNAMIC_COMPOSITE;
+        bool empty = args[i].n == 0 && !f->raw && !has_empty;
         if (value_is_unset(args[i]))
             return err_invalid(ev->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;

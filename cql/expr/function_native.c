@@ -130,8 +130,8 @@ int function_token(const struct function_in *in, struct buf *out) {
     }
     enum partitioner_id p = in->f->result->id == CQL_VARINT ? PARTITIONER_RANDOM : PARTITIONER_MURMUR3;
     struct eng_part part = {.key = buf_slice(&key), .token = murmur3_token(buf_slice(&key))};
-    ring_place at = 0;
-    int rc = buf_failed(&key) ? err_nomem(in->ev->err) : ring_place_of(p, &part, &at, in->ev->err);
+    ring_position at = 0;
+    int rc = buf_failed(&key) ? err_nomem(in->ev->err) : ring_position_of(p, &part, &at, in->ev->err);
     if (rc == 0) ring_write(p, at, out);
     buf_fini(&key);
     return rc;

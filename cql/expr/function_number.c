@@ -96,7 +96,7 @@ static bool round_decimal(struct number *v, int64_t scale) {
     return v->scale == scale || mpz_sgn(v->n) == 0;
 }
 
-/* a + b into a. When all digits of one number lie behind the sum's last digit, only its sign is
+/* a + b into a. When all digits of one number are after the sum's last digit, only its sign is
  * added, so that the cost does not grow with the distance of the exponents (BigDecimal.add with a
  * precision). Returns as round_decimal does. */
 static bool add_decimal(struct number *a, struct number *b) {

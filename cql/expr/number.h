@@ -26,11 +26,11 @@ int number_store(const struct cql_type *t, struct number *v, struct buf *out, st
 void number_put_real(enum cql_type_id id, double d, struct buf *out);
 void number_put_whole(enum cql_type_id id, int64_t v, struct buf *out); /* its low bytes */
 
-/* Converts to the form BIG; whole: drops the digits behind the point. ERR_FUNCTION_FAILURE: it is
+/* Converts to the form BIG; whole: drops the digits after the point. ERR_FUNCTION_FAILURE: it is
  * infinite, or has too many digits to be written out. */
 int number_to_big(struct number *v, bool whole, struct err *e) MUST_CHECK;
 double number_to_real(const struct number *v);
-/* For the form BIG: whether it has more digits before or behind the point than the limit. */
+/* For the form BIG: whether it has more digits before or after the point than the limit. */
 bool number_is_huge(const struct number *v);
 /* Likewise: whether it has too many digits to be multiplied, divided or added. */
 bool number_is_long(const struct number *v);

@@ -79,7 +79,7 @@ static bool has_marker(const struct term *t) {
     return false;
 }
 
-/* Compiles one item. An item with a type of its own is compiled before the check that it fits, so
+/* Compiles one item. An item with its own type is compiled before the check that it fits, so
  * that its own errors are reported first. */
 static struct term *compile_fitting(struct compile *c, const struct ast_expr *item, const struct receiver *to,
                                     const struct receiver *whole, uint32_t at, uint32_t depth) {

@@ -76,7 +76,7 @@ const struct function *cqli_find_call(struct compile *c, const struct ast_expr *
 
 /* ---- compiling ---- */
 
-/* Compiles the arguments with a type of their own, before the function is resolved. */
+/* Compiles the arguments that have their own type, before the function is resolved. */
 static int compile_known(struct compile *c, const struct ast_expr *x, struct term *t, const struct cql_type **known,
                          const struct receiver *near, uint32_t depth) {
     struct receiver any = {.keyspace = near->keyspace, .table = near->table, .name = near->name};

@@ -1,8 +1,8 @@
 /* Internal interface of the term compiler's files: term.c values, term_type.c types, term_fit.c
  * which types an expression fits, term_call.c functions, term_row.c columns and their parts.
  *
- * The rule is Cassandra's (FunctionResolver, AssignmentTestable): an expression with a type of its
- * own (a column, a call, a cast) keeps it; a literal, a marker or a collection takes the receiver's
+ * The rule is Cassandra's (FunctionResolver, AssignmentTestable): an expression with its own
+ * type (a column, a call, a cast) keeps it; a literal, a marker or a collection takes the receiver's
  * type if it fits. In a select list (compile.scope) calls and operators are resolved by their
  * arguments alone; among the values of a statement also by the receiver.
  */
@@ -56,11 +56,11 @@ const struct cql_type *cqli_literal_type(const struct ast_expr *literal);
 /* ---- term_fit.c ---- */
 
 bool cqli_is_operator(enum ast_expr_kind k);
-/* Whether it has a type of its own, independent of the receiver. */
+/* Whether it has its own type, independent of the receiver. */
 bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x);
 /* The type of an expression without a receiver. loosely: a literal has its preferred type
  * (Cassandra's compatible type, for arguments of functions of any type); otherwise only expressions
- * with a type of their own have one (the exact type). Returns NULL if there is none. */
+ * with their own type have one (the exact type). Returns NULL if there is none. */
 const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                     bool loosely, uint32_t depth);
 /* How it fits a type. near: the table and keyspace around it. */

@@ -1,11 +1,11 @@
-/* How an expression fits a type, and which type it has of its own. */
+/* How an expression fits a type, and its own type. */
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
 
 /* Counts one step of the search. When the steps are used up, term_compile refuses the whole term,
  * because the remaining expressions were not checked. */
-static bool may_go_on(struct compile *c, uint32_t depth) {
+static bool count_step(struct compile *c, uint32_t depth) {
     if (depth > TERM_DEPTH_MAX) c->search->steps = 0;
     return c->search->steps > 0 && --c->search->steps > 0;
 }
@@ -34,7 +34,7 @@ struct slice cqli_type_text(struct compile *c, const struct cql_type *t) {
     return cqli_text(c, &b);
 }
 
-/* ---- types of their own ---- */
+/* ---- own types ---- */
 
 bool cqli_is_operator(enum ast_expr_kind k) { return k >= EXPR_ADD && k <= EXPR_MOD; }
 
@@ -91,7 +91,7 @@ static const struct cql_type *type_of_items(struct compile *c, const struct ast_
 const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                     bool loosely, uint32_t depth) {
     struct receiver any = {.keyspace = near ? near->keyspace : NULL, .table = near ? near->table : NULL, .name = ""};
-    if (!may_go_on(c, depth)) return NULL;
+    if (!count_step(c, depth)) return NULL;
     if (x->kind == EXPR_LIST || x->kind == EXPR_SET || x->kind == EXPR_TUPLE)
         return type_of_items(c, x, &any, loosely, depth);
     if (cqli_has_own_type(c, x)) return type_on_row(c, x, &any, depth);
@@ -113,7 +113,7 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
 static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                         const struct receiver *near, uint32_t depth) {
     if (!cqli_has_own_type(c, x)) return cqli_fits(c, x, t, near, depth) != MATCH_NO;
-    const struct cql_type *own = may_go_on(c, depth) ? cqli_type_of(c, x, near, false, depth) : NULL,
+    const struct cql_type *own = count_step(c, depth) ? cqli_type_of(c, x, near, false, depth) : NULL,
                           *frozen = own ? cql_type_freeze(c->arena, own) : NULL;
     return frozen && cqli_fits_type(t, frozen) != MATCH_NO;
 }
@@ -179,7 +179,7 @@ static enum match fits_call(struct compile *c, const struct ast_expr *x, const s
 
 enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near,
                      uint32_t depth) {
-    if (!may_go_on(c, depth)) return MATCH_NO;
+    if (!count_step(c, depth)) return MATCH_NO;
     if (cqli_has_own_type(c, x)) {
         return cqli_fits_type(t, cqli_type_of(c, cqli_inside(x), near, false, depth + 1));
     }

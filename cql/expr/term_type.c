@@ -29,7 +29,7 @@ static bool is_user_type(const struct ast_type *t) {
     return !t->quoted_class && !t->n_args && (t->keyspace || !cql_type_by_name(slice_str(t->name)));
 }
 
-/* As in Cassandra's parser errors: what is in a frozen type is frozen; a tuple never shows it. */
+/* As in Cassandra's parser errors: types within a frozen type are frozen; a tuple never shows it. */
 static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
     enum cql_type_id kind = kind_of(t);
     if (is_frozen_of(t)) {

@@ -76,7 +76,7 @@ static void end(struct read_source *source) {
     uint32_t first = path_tokens_quarter(k->resume ? murmur3_token(k->resume->key) : k->from);
     uint32_t last = path_tokens_quarter(source->exhausted ? k->to : murmur3_token(s->key.is));
     for (uint32_t i = first; i <= last; i++) {
-        ring_place end = ring_quarter_end(k->asked.partitioner, i);
+        ring_position end = ring_quarter_end(k->asked.partitioner, i);
         bool pays = end >= k->asked.from && end <= k->asked.to;
         s->spec.r->cost->empty_partitions += pays && !(s->quarters_seen & 1u << i);
     }

@@ -24,7 +24,7 @@ struct bind_specs {
     uint32_t n;
     struct receiver *specs;
     const char *const *names; /* ast_binds.names */
-    bool worked_on;           /* a function or JSON is in the statement, and may get bound values */
+    bool worked_on;           /* the statement has a function or JSON, which may use bound values */
 };
 
 /* A table that a statement reads or writes. */
@@ -46,13 +46,13 @@ struct compile {
     struct bind_specs *binds;
     struct compat compat;  /* for refusals: the statement and, once known, its table */
     struct table_use *tables; /* those that statement_table found */
-    bool prepares;         /* for PREPARE, which looks at less of a change of the schema (statement_ops.check) */
+    bool prepares;         /* for PREPARE, which checks less of a change of the schema (statement_ops.check) */
     /* a statement of a batch, which checks some things when it has all its statements
      * (cql/write/batch.c) */
     bool in_batch;
     struct err *err;
     struct cql_reading reading; /* of literals; "now" is when the statement is compiled, as in Cassandra */
-    /* the row that expressions may look at (expr/selector.h); NULL if they are values of the statement */
+    /* the row that expressions may read (expr/selector.h); NULL if they are values of the statement */
     struct term_scope *scope;
     struct term_search *search; /* term_compile's own: the budget for finding types, and the types found */
     /* Checks that the client's role may change the schema so. The statement's compile calls it

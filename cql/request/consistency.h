@@ -1,8 +1,8 @@
 /* Checks a request's consistency level: by one table (consistency.def) in cassandra mode, by
  * Keyspaces' refusals in keyspaces mode.
  *
- * One node holds every replica that the keyspace's replication factor speaks of, so QUORUM and ALL
- * are always reached; TWO and THREE are when there are so many replicas.
+ * One node holds every replica of the keyspace, so QUORUM and ALL
+ * are always reached; TWO and THREE are if the replication factor is that high.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum consistency_use {
     CONSISTENCY_CONDITION
 };
 
-/* k: the statement's. ERR_INVALID: the level, or the serial consistency of a condition, is none for this. */
+/* k: the statement's. ERR_INVALID if the level, or the serial consistency of a condition, does not apply to the use. */
 int consistency_check(const struct cql_run *r, enum consistency_use use, const struct schema_table *t,
                       const struct compat *k) MUST_CHECK;
 /* ERR_UNAVAILABLE: the keyspace has fewer replicas than the level asks for. */

@@ -20,12 +20,12 @@ struct limit_connection; /* metering/limits/limiter.h */
 struct limit_verdict;
 struct access_control;
 
-/* admit is called once in a run, when its cost (r->cost) is known and before it writes: 0,
- * or -1 with the error that refuses the request. admit NULL allows all. It runs on the request's
+/* admit is called once in a run, when its cost (r->cost) is known and before it writes. It returns 0,
+ * or -1 with the error that refuses the request. NULL allows all. It runs on the request's
  * thread. */
 struct cql_admission {
-    /* Called before a SELECT reads a table, on every thread that runs it: -1 when it would be
-     * refused at any cost. NULL if none is refused so. */
+    /* Called before a SELECT reads a table, on every thread that runs it. Returns -1 if it would be
+     * refused at any cost. May be NULL. */
     int (*begin)(void *arg, struct cql_run *r, const struct schema_table *t, struct err *e);
     int (*admit)(void *arg, struct cql_run *r, struct err *e);
     void *arg;
@@ -38,7 +38,7 @@ struct cql_db_options {
     struct catalog *catalog;
     struct clock *clock;
     enum tally_mode mode;
-    struct compat compat; /* what happens to what Amazon Keyspaces would refuse; zero: nothing */
+    struct compat compat; /* what to do with statements that Amazon Keyspaces refuses; zero: nothing */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size;
@@ -50,8 +50,7 @@ struct cql_db_options {
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0 means default 64 MiB */
     uint64_t max_row_bytes; /* 0 for no bound */
     struct cql_admission admission;
-    /* roles and permissions (access/access.h); NULL if no client logs in, and every client may do
-     * everything */
+    /* roles and permissions (access/access.h); NULL if clients do not log in, and may do everything */
     struct access_control *access;
 };
 
@@ -59,7 +58,7 @@ struct cql_db_options {
 struct cql_session {
     char keyspace[64]; /* of USE; empty: none */
     uint8_t protocol_version;
-    enum partitioner_id partitioner; /* of when it began */
+    enum partitioner_id partitioner; /* in force when the session began */
     char local_address[IP_ADDRESS_TEXT]; /* numeric, what the client connected to */
     uint16_t local_port;
     const char *role; /* the role that has logged in; NULL if none */
@@ -106,15 +105,16 @@ struct result_meta {
     uint64_t change;
 };
 
-/* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */
+/* Receives the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls are made before cql_run
+ * returns. */
 struct row_sink {
-    /* Called once, before the rows. The data behind meta outlives the request. 0 / -1. */
+    /* Called once, before the rows. meta and its data outlive the request. Returns 0, or -1 on error. */
     int (*begin)(struct row_sink *s, const struct result_meta *meta);
-    /* n rows of meta->n values each, to be copied. -1 when the response is too large. */
+    /* Copies n rows of meta->n values each. Returns -1 if the response is too large. */
     int (*rows)(struct row_sink *s, const struct value *const *rows, uint32_t n);
-    /* Drops what was taken (begin and rows): the request starts over on another thread. */
+    /* Drops the rows received, and begin: the request starts over on another thread. */
     void (*restart)(struct row_sink *s);
-    /* Bytes of rows taken so far, to end a page that grows too large. */
+    /* Bytes of the rows received so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
 };
 MUST_CHECK static inline int row_sink_row(struct row_sink *s, const struct value *values) {
@@ -184,7 +184,7 @@ struct cql_batch_item {
     const struct value *values;
 };
 
-/* Classes of requests that leave the loop; the class decides which workers run the request:
+/* Classes of requests that leave the loop; each has its own workers:
  *
  *   READ    may wait for the disk, and is short: a row, a slice, a few partitions
  *   UPDATE  reads before it writes, under a partition's lock: conditions, counters, list indexes
@@ -193,12 +193,12 @@ struct cql_batch_item {
  */
 enum cql_work_class { WORK_READ, WORK_UPDATE, WORK_SCAN, WORK_DDL, WORK_CLASSES };
 
-/* DONE and FAILED end a request. COMMIT: as DONE, when what it writes is applied, and sent only
- * when durable. OFFLOAD, on a loop only: nothing was done; run it again on a thread of its
- * work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the batch;
- * cql_run_more does the next one, there or on another thread that may block. CONFLICT, of cql_apply
+/* DONE and FAILED end a request. COMMIT: as DONE, but the response may be sent only when the writes are
+ * durable. OFFLOAD, on a loop only: nothing was done; run it again on a thread of its
+ * work_class. AGAIN, on such a thread only: a bounded part is done and the batch is empty;
+ * cql_run_more does the next one, there or on another thread that may block. CONFLICT, from cql_apply
  * on such a thread only: another server has written to the same partitions at the same time. The
- * caller lets the request start over, with this run's list of written partitions, or fails it with
+ * caller restarts the request, with this run's list of written partitions, or fails it with
  * the error that is set. */
 enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_CONFLICT, CQL_FAILED };
 
@@ -213,7 +213,7 @@ struct cql_request {
     enum cql_request_kind kind;
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
-    /* QUERY: a statement made without a text, and query is how reports name it; NULL if query is parsed */
+    /* QUERY: a statement made without a text; query is its name in reports. NULL if query is parsed */
     struct ast_stmt *tree;
     struct slice prepared_id; /* EXECUTE */
     enum ast_batch_kind batch_kind;
@@ -221,9 +221,9 @@ struct cql_request {
     const struct cql_batch_item *items;
 };
 
-/* The values and the moment that terms are evaluated with. values: of the statement's bind markers,
- * in their order. An evaluation allocates in arena and reports its error in err. db: for now() and
- * the like, which read the clock at each call. */
+/* The inputs of terms: bound values and times. values: of the statement's bind markers,
+ * in their order. An evaluation allocates in arena and reports its error in err. db: for functions like now(),
+ * which read the clock at each call. */
 struct evaluation {
     struct cql_db *db;
     struct arena *arena;
@@ -242,21 +242,21 @@ struct cql_answer {
     uint64_t commit_seq;      /* with CQL_COMMIT, once applied: the sequence to wait for; 0 if batch is to be
                                * committed */
     enum stmt_kind stmt_kind; /* STMT_KINDS when nothing was parsed */
-    /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
+    /* statement text of EXECUTE, for metrics and traces; a 0 follows it; p may be NULL */
     struct slice fingerprint;
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
     /* of a write, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a literal,
      * set before the admission. NULL if not known yet */
     const char *write_type;
-    /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
+    /* with CQL_AGAIN: each part has the whole timeout, as a page has (for aggregates) */
     bool deadline_per_part;
     int64_t again_us;    /* with CQL_AGAIN: machine time before which there is nothing to do; 0 means more at once */
     int64_t admitted_us; /* wall time at which the admission asked the limiter; 0 if it did not */
     const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL if none */
 };
 
-/* One run of a request. The caller sets the first part; cql keeps its answer and its state in the
- * rest, which is zero before. A request that starts over has a run of its own. */
+/* One run of a request. The caller sets the first part; cql stores its answer and its state in the
+ * rest, which is zero before. A request that starts over gets a new run. */
 struct cql_run {
     const struct cql_request *in;
     struct cql_db *db;
@@ -270,7 +270,7 @@ struct cql_run {
     struct eng_batch *batch;
     int64_t now_us;          /* the run's one clock reading */
     bool blocking;           /* on a thread that may block */
-    bool noted;              /* the request runs anew, and has given its notes */
+    bool noted;              /* an earlier run of the request has reported its notes */
     const struct cql_written *written; /* by earlier runs of the request; cql adds this one's */
     const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL means never */
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0 if none */
@@ -283,7 +283,7 @@ struct cql_run {
      * NULL means nothing is planned. */
     enum cql_outcome (*apply)(struct cql_run *r);
     bool independent;    /* the planned write has read nothing and holds no lock: cql_apply need not follow at once */
-    bool admitted;       /* cql_admit has said yes */
+    bool admitted;       /* by cql_admit */
     /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
     const struct schema *schema;
     /* --compatibility report; else NULL. A caller that sets it gets the notes instead of the report. */
@@ -292,14 +292,14 @@ struct cql_run {
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
-    /* A request between two parts. running is the statement's own, in the request's arena.
-     * running_fini, when set, gives back what the arena does not hold; cql_run_fini calls it
-     * once, on any thread, whether the request came to its end or was dropped half-way. */
+    /* A request between two parts. running is the statement's state, in the request's arena.
+     * running_fini, if set, releases what is not in the arena; cql_run_fini calls it
+     * once, on any thread, whether the request has finished or was dropped. */
     void *running;
     void (*running_fini)(struct cql_run *r);
 };
 
-/* Called between two parts, and wherever a request has waited: -1 with an error when the request is
+/* Called between two parts, and after a request has waited. Returns -1 with an error if the request is
  * cancelled (ERR_SERVER) or its deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; for a
  * PREPARE ERR_OVERLOADED). A write that has begun to commit does not call it. */
 int cql_check_running(struct cql_run *r) MUST_CHECK;
@@ -311,9 +311,9 @@ static inline struct compat compat_in(const struct cql_run *r, const struct comp
     return k;
 }
 
-/* An empty cost under the rules of the database, whose lists are to live in the arena. */
+/* An empty cost under the rules of the database, with its lists in the arena. */
 struct op_cost cql_cost(const struct cql_db *db, struct arena *arena);
-/* The admission that the run asks: the database's, or one that allows all if its session is outside the limits. */
+/* The admission for the run: the database's, or one that allows all if its session is outside the limits. */
 const struct cql_admission *cql_admission_of(const struct cql_run *r);
 /* Adds a warning to the response. */
 int cql_warn(struct cql_run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);

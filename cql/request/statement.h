@@ -1,8 +1,8 @@
 /* A compiled statement: what PREPARE keeps and QUERY makes for one run. Inside cql only.
  *
  * Each kind of statement has one row (cql/syntax/stmt.def), which names its functions: compile, once
- * per text and schema generation, and run, per execution. compile fills the parts of cql_statement it owns
- * and keeps its plan behind plan; everything lives in the statement's arena and points into the
+ * per text and schema generation, and run, per execution. compile fills its parts of cql_statement
+ * and stores its plan in plan; everything is in the statement's arena and points into the
  * tables that it uses, which it holds. run is const on it: many threads may run one prepared
  * statement at a time.
  */
@@ -20,11 +20,11 @@ struct cql_statement {
     const struct schema *schema;       /* that it was compiled in; the compiling caller holds the reference */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
     const struct catalog_change *change; /* that it makes to the schema; NULL if none */
-    const char *keyspace; /* of the object that it names, where neither table nor change tells */
+    const char *keyspace; /* of the object that it names, if it has neither table nor change */
     /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     const struct table_use *tables;
     struct bind_specs binds;
-    /* A marker is for a collection, tuple, vector, varint or decimal, or stands in JSON or beside a
+    /* A marker is for a collection, tuple, vector, varint or decimal, or is used with JSON or a
      * function: evaluating its value costs more than copying its bytes. */
     bool works_on_values;
     bool late;                         /* only checked: it is compiled when it runs, each time */

@@ -20,22 +20,6 @@ int cell_map_split(struct slice cell_value, struct slice *key, struct slice *val
 
 static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "A stored collection element is damaged"); }
 
-static int put_map_entry(const struct cql_type *t, const struct eng_cell *c, struct buf *out, struct err *e) {
-    struct slice key, value;
-    if (cell_map_split(c->value, &key, &value)) return damaged(e);
-    if (key.p) {
-        cql_elem_put(value_of_slice(key), out);
-    } else {
-        size_t at = out->n;
-        struct rd r = rd_of(c->path);
-        buf_u32(out, 0);
-        if (cql_key_decode(t->args[0], false, &r, out)) return buf_failed(out) ? 0 : damaged(e);
-        if (!buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
-    }
-    cql_elem_put(value_of_slice(value), out);
-    return 0;
-}
-
 int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out,
                  struct err *e) {
     struct slice key, value;
@@ -66,8 +50,18 @@ static int put_collection(const struct cql_type *t, const struct eng_cell *cells
     for (uint32_t i = 0; i < n; i++) {
         if (UNLIKELY(i % STOP_CHECK_CELLS == STOP_CHECK_CELLS - 1) && stop_check_run()) return -1;
         if (!is_element(&cells[i])) continue;
-        if (t->id != CQL_MAP) cql_elem_put(value_of_slice(cells[i].value), out);
-        else if (put_map_entry(t, &cells[i], out, e)) return -1;
+        struct slice key = {0}, value = cells[i].value;
+        if (t->id == CQL_MAP && cell_map_split(cells[i].value, &key, &value)) return damaged(e);
+        if (key.p) {
+            cql_elem_put(value_of_slice(key), out);
+        } else if (t->id == CQL_MAP) { /* decode the path in place, then set its length */
+            size_t at = out->n;
+            struct rd r = rd_of(cells[i].path);
+            buf_u32(out, 0);
+            if (cql_key_decode(t->args[0], false, &r, out)) return buf_failed(out) ? 0 : damaged(e);
+            if (!buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+        }
+        cql_elem_put(value_of_slice(value), out);
     }
     return 0;
 }
@@ -118,18 +112,6 @@ static uint64_t entry_size(const struct cql_type *t, enum size_model model, cons
     return cql_item_size(t, model, 0, value_of_slice(key)) + cql_item_size(t, model, 1, value_of_slice(value));
 }
 
-/* Fields that have no cell are null. */
-static uint64_t fields_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n) {
-    uint64_t size = 0;
-    for (uint32_t field = 0, i = 0; field < t->n_args; field++) {
-        struct value v = value_null();
-        for (; i < n && (!is_element(&cells[i]) || cells[i].path.n != 2 || load_u16(cells[i].path.p) <= field); i++)
-            if (is_element(&cells[i]) && cells[i].path.n == 2) v = value_of_slice(cells[i].value);
-        size += cql_item_size(t, model, field, v);
-    }
-    return size;
-}
-
 bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n,
                uint64_t *size) {
     uint32_t live = 0;
@@ -142,7 +124,12 @@ bool cell_size(const struct cql_type *t, enum size_model model, const struct eng
         if (t->id == CQL_MAP) *size += entry_size(t, model, &cells[i], &scratch);
         else if (t->id != CQL_UDT) *size += cql_item_size(t, model, 0, value_of_slice(cells[i].value));
     }
-    if (t->id == CQL_UDT) *size += fields_size(t, model, cells, n);
+    for (uint32_t field = 0, i = 0; t->id == CQL_UDT && field < t->n_args; field++) {
+        struct value v = value_null(); /* as fields without a cell are */
+        for (; i < n && (!is_element(&cells[i]) || cells[i].path.n != 2 || load_u16(cells[i].path.p) <= field); i++)
+            if (is_element(&cells[i]) && cells[i].path.n == 2) v = value_of_slice(cells[i].value);
+        *size += cql_item_size(t, model, field, v);
+    }
     buf_fini(&scratch);
     return live > 0;
 }

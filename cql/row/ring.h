@@ -10,30 +10,30 @@
 #include "system_schema/system_tables/virtual.h"
 #include "types/value.h"
 
-/* The place of a token in its ring: the order of places is that of tokens. 0 if below the ring,
- * which only a varint can be. */
-__extension__ typedef unsigned __int128 ring_place;
+/* The position of a token in its ring: positions have the order of tokens. 0 if the token is below the ring,
+ * as only a varint can be. */
+__extension__ typedef unsigned __int128 ring_position;
 
 struct ring_range {
     enum partitioner_id partitioner;
-    ring_place from, to; /* both inclusive */
+    ring_position from, to; /* both inclusive */
 };
 
 const struct cql_type *ring_token_type(enum partitioner_id p);
-/* Of the minimum token (-2^63, or -1 with MD5), which no key has that a table can hold. */
-ring_place ring_least(enum partitioner_id p);
-ring_place ring_greatest(enum partitioner_id p);
-/* The last place of one of the ring's four quarters. */
-ring_place ring_quarter_end(enum partitioner_id p, uint32_t quarter);
+/* The position of the minimum token (-2^63, or -1 with MD5), which no key of a table has. */
+ring_position ring_least(enum partitioner_id p);
+ring_position ring_greatest(enum partitioner_id p);
+/* The last position of one of the ring's four quarters. */
+ring_position ring_quarter_end(enum partitioner_id p, uint32_t quarter);
 
-/* part: its key and token. -1 with ERR_SERVER: MD5 is not available. */
-int ring_place_of(enum partitioner_id p, const struct eng_part *part, ring_place *out, struct err *e) MUST_CHECK;
-/* Returns 1 if the partition is in the range, 0, -1 as above. */
+/* part: its key and token. Returns -1 with ERR_SERVER if MD5 is not available. */
+int ring_position_of(enum partitioner_id p, const struct eng_part *part, ring_position *out, struct err *e) MUST_CHECK;
+/* Returns 1 if the partition is in the range, 0 if not, or -1 as above. */
 int ring_range_has(const struct ring_range *r, const struct eng_part *part, struct err *e) MUST_CHECK;
-/* From the bytes of a token's type, and to them. A varint above the ring has a place above the greatest.
- * Returns false if the value is null or empty. */
-bool ring_read(enum partitioner_id p, struct value v, ring_place *out) MUST_CHECK;
-void ring_write(enum partitioner_id p, ring_place place, struct buf *out);
+/* Convert from the bytes of a token's type, and to them. A varint above the ring has a position above the greatest.
+ * ring_read returns false if the value is null or empty. */
+bool ring_read(enum partitioner_id p, struct value v, ring_position *out) MUST_CHECK;
+void ring_write(enum partitioner_id p, ring_position position, struct buf *out);
 
-/* 16 bytes to out. -1 as above. */
+/* Writes 16 bytes to out. Returns -1 as above. */
 int ring_md5(struct slice bytes, uint8_t *out, struct err *e) MUST_CHECK;

@@ -22,15 +22,15 @@ struct row_key {
  * 65535". */
 int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out,
                       struct err *e) MUST_CHECK;
-/* The first n clustering columns. ERR_INVALID for null. A key may be too long to be written
- * (row_key_check): to a reader it is one that is not there. */
+/* Encodes the first n clustering columns. ERR_INVALID for null. A key may be too long to be written
+ * (row_key_check): a reader finds no row with it. */
 int row_key_clustering(const struct schema_table *t, const struct value *values, uint32_t n, struct arena *a,
                        struct row_key *out, struct err *e) MUST_CHECK;
 
 /* "Key length of 65536 is longer than maximum of 65535" */
 int row_key_check(const struct row_key *key, struct err *e) MUST_CHECK;
 
-/* The other way: one value per partition key column, pointing into key. -1 and ERR_SERVER on damage. */
+/* Decodes one value per partition key column, which point into key. Returns -1 and ERR_SERVER if it is damaged. */
 int row_key_split(const struct schema_table *t, struct slice key, struct value *values, struct err *e) MUST_CHECK;
 /* One value per clustering column of a whole key; they point into image or into the arena. */
 int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a,

@@ -10,9 +10,9 @@ struct row_sizer {
     const struct row_view *view; /* of all columns */
     struct size_rule rule;
     uint32_t timestamp_size;
-    bool as_sent;    /* values of plain rows, and their keys, count the bytes that they are sent as */
-    uint64_t around; /* of each row of the partition: for the row and its partition key, */
-    uint64_t plain_around; /* and for the columns of its clustering key, without their bytes */
+    bool as_sent;    /* the values and keys of plain rows count with their encoded bytes */
+    uint64_t around; /* for each row of the partition and its partition key */
+    uint64_t plain_around; /* likewise, and for the columns of its clustering key, without their bytes */
 };
 
 /* rules: the model and the size of a timestamp. */
@@ -31,8 +31,8 @@ static inline void row_size_add(struct size_sum *to, const struct row_sizer *s) 
     to->rows++;
     to->bytes += s->plain_around + v->ck_bytes + v->regular_bytes;
 }
-/* Adds so many markers of deletions of ranges, or of all, of the view's partition: each is its key
- * and what a row adds, with a timestamp. */
+/* Adds n deletions of ranges, or of all, of the view's partition: each counts as its key and a row,
+ * with a timestamp. */
 void row_size_add_markers(struct size_sum *to, const struct row_sizer *s, uint32_t n);
 /* Adds the static values of the view's partition. */
 void row_size_add_static(struct size_sum *to, const struct row_view *v);

@@ -123,13 +123,13 @@ static int product_step(struct product *p, struct evaluation *ev, const struct w
 
 /* ---- partitions ---- */
 
-/* The range of tokens. wraps: it begins behind its end. among_keys: it selects among given keys; else
+/* The range of tokens. wraps: it begins after its end. among_keys: it selects among given keys; else
  * it is scanned. Returns 1 for a range, 0 if it is empty, or -1 on error. */
 static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, struct ring_range *out,
                        bool *wraps) {
     const struct where_step *s = w->token;
-    const ring_place least = ring_least(w->partitioner), greatest = ring_greatest(w->partitioner);
-    ring_place given[2] = {least, greatest};
+    const ring_position least = ring_least(w->partitioner), greatest = ring_greatest(w->partitioner);
+    ring_position given[2] = {least, greatest};
     *wraps = false;
     *out = (struct ring_range){.partitioner = w->partitioner, .from = given[0], .to = given[1]};
     if (!s) return 1;
@@ -137,7 +137,7 @@ static int token_range(const struct where_plan *w, struct evaluation *ev, bool a
     const struct where_bound *bounds[2] = {s->kind == STEP_EQ ? &eq : &s->from, s->kind == STEP_EQ ? &eq : &s->to};
     for (int i = 0; i < 2; i++) {
         struct value v;
-        ring_place at;
+        ring_position at;
         if (!bounds[i]->term) continue;
         if (term_eval(bounds[i]->term, ev, &v)) return -1;
         if (!ring_read(w->partitioner, v, &at)) return err_invalid(ev->err, "Invalid null token value");
@@ -389,24 +389,13 @@ static int bound_slices(struct evaluation *ev, const struct range_bound *b, stru
     return 0;
 }
 
-/* Orders bounds: a key that begins with K lies after {K, false} and before {K, true}. */
+/* Orders bounds: a key that begins with K is after {K, false} and before {K, true}. */
 static int bound_cmp(const struct eng_bound *a, const struct eng_bound *b) {
     size_t n = a->key.n < b->key.n ? a->key.n : b->key.n;
     int c = n ? memcmp(a->key.p, b->key.p, n) : 0;
     if (c) return c;
     if (a->key.n == b->key.n) return (int)a->after - (int)b->after;
     return a->key.n < b->key.n ? (a->after ? 1 : -1) : (b->after ? -1 : 1);
-}
-
-static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_slice *b, uint32_t n_b,
-                      struct eng_slice *out, uint32_t *n) {
-    for (uint32_t i = 0; i < n_a; i++) {
-        for (uint32_t k = 0; k < n_b; k++) {
-            struct eng_slice s = {.from = bound_cmp(&a[i].from, &b[k].from) > 0 ? a[i].from : b[k].from,
-                                  .to = bound_cmp(&a[i].to, &b[k].to) < 0 ? a[i].to : b[k].to};
-            if (bound_cmp(&s.from, &s.to) < 0) out[(*n)++] = s;
-        }
-    }
 }
 
 /* Slices of the rows with one of the key prefixes and within both bounds. */
@@ -422,7 +411,12 @@ static int range_slices(struct evaluation *ev, const struct range_bound *lower, 
         uint32_t n_from, n_to;
         if (bound_slices(ev, lower, keys[i].ck, from, &n_from) || bound_slices(ev, upper, keys[i].ck, to, &n_to))
             return -1;
-        intersect(from, n_from, to, n_to, *slices, n);
+        for (uint32_t k = 0; k < n_from * n_to; k++) {
+            const struct eng_slice *a = &from[k / n_to], *b = &to[k % n_to];
+            const struct eng_slice both = {.from = bound_cmp(&a->from, &b->from) > 0 ? a->from : b->from,
+                                           .to = bound_cmp(&a->to, &b->to) < 0 ? a->to : b->to};
+            if (bound_cmp(&both.from, &both.to) < 0) (*slices)[(*n)++] = both;
+        }
     }
     return 0;
 }
@@ -465,17 +459,6 @@ static int compare_numbered(const void *a, const void *b) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int range_subquery(struct evaluation *ev, const struct where_step *s, const struct range_bound *lower,
-                          const struct range_bound *upper, struct where_subquery *q) {
-    if (range_slices(ev, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
-    q->has_bound = !upper->open && !upper->inclusive;
-    if (!q->has_bound) return 0;
-    struct slice key;
-    if (extend_key(ev, q->key.ck, s, upper->values, upper->n, &key)) return -1;
-    q->bound = all_of(key);
-    return 0;
-}
-
 int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct where_subquery **out, uint32_t *n) {
     struct row_key *keys;
     const struct where_step *range = range_step(w);
@@ -501,7 +484,12 @@ int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct w
         *q = (struct where_subquery){.is_row = w->rows == WHERE_ROW_KEYS, .key = keys[i]};
         if (q->is_row) continue;
         if (range) {
-            if (range_subquery(ev, range, &lower, &upper, q)) return -1;
+            struct slice key;
+            if (range_slices(ev, &lower, &upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
+            q->has_bound = !upper.open && !upper.inclusive;
+            if (!q->has_bound) continue;
+            if (extend_key(ev, q->key.ck, range, upper.values, upper.n, &key)) return -1;
+            q->bound = all_of(key);
             continue;
         }
         q->slices = ARENA_NEW(ev->arena, struct eng_slice);

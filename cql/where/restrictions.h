@@ -30,7 +30,7 @@ enum where_partitions {
     WHERE_TOKENS, /* a range of tokens, or the ring */
 };
 enum where_rows {
-    WHERE_ALL_ROWS, /* nothing on clustering columns that can seek */
+    WHERE_ALL_ROWS, /* no restriction of clustering columns that can seek */
     /* every clustering column = or IN: whole keys (the one empty key without such columns) */
     WHERE_ROW_KEYS,
     WHERE_SLICES,   /* a prefix or a range */
@@ -65,7 +65,7 @@ struct where_plan {
     enum where_partitions partitions;
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
-    /* each key column = a value of its own, and nothing on the token: where_row evaluates it */
+    /* each key column is restricted by = to one value, and the token is not: where_row evaluates it */
     bool one_row;
     bool keyless;                     /* no relation on the partition key or its token */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
@@ -121,7 +121,7 @@ struct where_subquery {
 /* WHERE_ROW_KEYS, WHERE_SLICES: in the order of the IN lists, each once. */
 int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct where_subquery **out,
                      uint32_t *n) MUST_CHECK;
-/* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no
+/* Any plan: in table order, not overlapping. WHERE_ALL_ROWS yields one slice of everything. n is 0 if no
  * row can match. */
 int where_slices(const struct where_plan *w, struct evaluation *ev, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 

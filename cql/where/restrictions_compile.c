@@ -265,7 +265,7 @@ static int check_clustering_order(struct where_builder *b, const struct where_st
                            "Clustering column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
                            "non-EQ relation)", z->name, a->name);
     if (z->position >= a->position || s->kind != STEP_RANGE) return 0;
-    const struct schema_column *next = z; /* the first restricted column behind z; a is one */
+    const struct schema_column *next = z; /* the first restricted column after z; a is one */
     do next = schema_clustering(b->table, next->position + 1);
     while (!b->by_ordinal[next->ordinal]);
     return err_invalid(b->c->err,
@@ -313,7 +313,7 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
     const struct schema_table *t = b->table;
     struct err *e = b->c->err;
     uint32_t keys = 0, repeated = 0;
-    bool *seen = arena_zalloc(b->c->arena, t->n_columns); /* by the column's place in the table */
+    bool *seen = arena_zalloc(b->c->arena, t->n_columns); /* by ordinal */
     if (!seen) return err_nomem(e);
     for (uint32_t i = 0; i < s->n_columns; i++) {
         bool *again = &seen[s->columns[i] - t->columns];

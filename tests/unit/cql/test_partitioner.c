@@ -22,16 +22,16 @@ static double charged(struct harness *h, const char *cql) {
     return c.read_units;
 }
 
-static ring_place place(const char *digits, size_t n) {
-    ring_place at = 77;
+static ring_position position(const char *digits, size_t n) {
+    ring_position at = 77;
     assert_true(ring_read(PARTITIONER_RANDOM, value_of_slice(slice_of(digits, n)), &at));
     return at;
 }
-#define PLACE(bytes) place("" bytes, sizeof(bytes) - 1)
+#define PLACE(bytes) position("" bytes, sizeof(bytes) - 1)
 
 static void test_places_are_in_the_order_of_numbers(void **state) {
     (void)state;
-    ring_place greatest = ring_greatest(PARTITIONER_RANDOM), at;
+    ring_position greatest = ring_greatest(PARTITIONER_RANDOM), at;
     assert_true(PLACE("\xff") == 1 && PLACE("\xff\xff\xff") == 1 && PLACE("\xfe") == 0 && PLACE("\xff\0") == 0);
     assert_true(PLACE("\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") == 0 && PLACE("\0") == 2);
     assert_true(PLACE("\0\0\0\xff") == 257);
@@ -44,7 +44,7 @@ static void test_places_are_in_the_order_of_numbers(void **state) {
     assert_false(ring_read(PARTITIONER_RANDOM, value_of_slice(slice_of("", 0)), &at));
     assert_false(ring_read(PARTITIONER_MURMUR3, value_of_slice(slice_of("\0", 1)), &at));
     for (int p = PARTITIONER_MURMUR3; p <= PARTITIONER_RANDOM; p++) {
-        const ring_place all[] = {
+        const ring_position all[] = {
             ring_least(p), 2, 3, 128, 129, 256, 257, ring_quarter_end(p, 0), ring_quarter_end(p, 2), ring_greatest(p)};
         assert_true(ring_quarter_end(p, 3) == ring_greatest(p));
         for (size_t i = 0; i < ARRAY_LEN(all); i++) {
