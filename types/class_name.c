@@ -35,7 +35,7 @@ static struct slice without_package(struct slice name) {
     return name.n > n && memcmp(name.p, PACKAGE, n) == 0 ? slice_of(name.p + n, name.n - n) : name;
 }
 
-/* DateType is an older name of TimestampType. An empty name stands for bytes. */
+/* DateType is an older name of TimestampType. An empty name means bytes. */
 static const struct cql_type *scalar_of(struct slice class) {
     if (slice_is(class, "DateType")) return cql_type_scalar(CQL_TIMESTAMP);
     if (!class.n) return cql_type_scalar(CQL_BLOB);
@@ -43,13 +43,6 @@ static const struct cql_type *scalar_of(struct slice class) {
         if ((id < CQL_LIST || id > CQL_VECTOR) && slice_is(class, cqlt_type_info(id)->marshal))
             return cql_type_scalar(id);
     return NULL;
-}
-
-static enum cql_type_id generic_of(struct slice class) {
-    static const enum cql_type_id all[] = {CQL_LIST, CQL_SET, CQL_MAP, CQL_TUPLE, CQL_VECTOR, CQL_COMPOSITE};
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (slice_is(class, cqlt_type_info(all[i])->marshal)) return all[i];
-    return CQL_TYPES;
 }
 
 enum { ARGS_MAX = 64 };
@@ -97,17 +90,6 @@ static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_t
     return take(r, ')') ? n : -1;
 }
 
-/* Skips the parentheses behind a class that takes no arguments, whatever is in them. */
-static void skip_args(struct reader *r) {
-    int open = 0;
-    skip_blanks(r);
-    if (r->at == r->text.n || r->text.p[r->at] != '(') return;
-    do {
-        open += r->text.p[r->at] == '(' ? 1 : r->text.p[r->at] == ')' ? -1 : 0;
-        r->at++;
-    } while (open && r->at < r->text.n);
-}
-
 /* A class with types as its arguments. kind CQL_TYPES: FrozenType(X) or ReversedType(X). A reversed
  * X is an X here, because the order belongs to the column. */
 static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth,
@@ -123,7 +105,7 @@ static const struct cql_type *read_generic(struct reader *r, struct slice class,
     return cql_type_new(r->arena, kind, kind == CQL_COMPOSITE, args, (uint32_t)n, dimension, e);
 }
 
-/* a=>A: a letter that stands for a type. The last type given for a letter counts. */
+/* a=>A: a letter as the alias of a type. The last type given for a letter counts. */
 struct alias {
     char letter[2];
     const struct cql_type *type;
@@ -208,10 +190,20 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')');
     if (none) return refuse_definition(class, e);
     if (scalar) {
-        skip_args(r);
+        /* Skips the parentheses after a class that takes no arguments, whatever is in them. */
+        int open = 0;
+        skip_blanks(r);
+        if (r->at == r->text.n || r->text.p[r->at] != '(') return scalar;
+        do {
+            open += r->text.p[r->at] == '(' ? 1 : r->text.p[r->at] == ')' ? -1 : 0;
+            r->at++;
+        } while (open && r->at < r->text.n);
         return scalar;
     }
-    enum cql_type_id kind = generic_of(class);
+    static const enum cql_type_id generics[] = {CQL_LIST, CQL_SET, CQL_MAP, CQL_TUPLE, CQL_VECTOR, CQL_COMPOSITE};
+    enum cql_type_id kind = CQL_TYPES;
+    for (size_t i = 0; i < ARRAY_LEN(generics); i++)
+        if (slice_is(class, cqlt_type_info(generics[i])->marshal)) kind = generics[i];
     if (kind != CQL_TYPES || slice_is(class, "FrozenType") || slice_is(class, "ReversedType"))
         return read_generic(r, class, kind, depth, e);
     if (slice_is(class, "DynamicCompositeType")) return read_dynamic(r, class, depth, e);
@@ -221,17 +213,6 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     return NULL;
 }
 
-/* Prints the word that r has just read. A class without arguments gets those of Cassandra. */
-static void print_word(const struct reader *r, struct slice name, struct buf *out) {
-    struct reader ahead = *r, behind = *r;
-    bool class = name.n && isupper(name.p[0]) && !take(&ahead, '='); /* "a => Type" begins with a letter, not a class */
-    if (class) buf_put_str(out, PACKAGE);
-    buf_put(out, name.p, name.n);
-    if (!class || take(&behind, '(')) return;
-    if (slice_is(name, "DynamicCompositeType")) buf_put_str(out, "()");
-    if (slice_is(name, "PartitionerDefinedOrder")) buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
-}
-
 void cql_class_print(struct slice text, struct buf *out) {
     bool vectors[CQL_TYPE_DEPTH_MAX + 1] = {false};
     uint32_t depth = 0;
@@ -239,7 +220,16 @@ void cql_class_print(struct slice text, struct buf *out) {
     for (struct reader r = {.text = text}; skip_blanks(&r), r.at < r.text.n;) {
         struct slice word = without_package(read_word(&r));
         if (word.n) {
-            print_word(&r, name = word, out);
+            struct reader ahead = r;
+            bool class = isupper(word.p[0]) && !take(&ahead, '='); /* "a => Type" begins with a letter, not a class */
+            name = word;
+            if (class) buf_put_str(out, PACKAGE);
+            buf_put(out, word.p, word.n);
+            if (!class || take(&ahead, '(')) continue;
+            /* A class without arguments gets those of Cassandra. */
+            if (slice_is(word, "DynamicCompositeType")) buf_put_str(out, "()");
+            if (slice_is(word, "PartitionerDefinedOrder"))
+                buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
             continue;
         }
         char sign = (char)r.text.p[r.at++];

@@ -131,7 +131,7 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-/* Equality as Java's equals decides it for the objects that Cassandra makes of the values. */
+/* Equality by Java's equals of the objects that Cassandra decodes the values to. */
 static bool is_same(const struct cql_type *t, struct slice a, struct slice b) {
     if (t->id == CQL_TUPLE || t->id == CQL_UDT) return slice_eq(a, b);
     if (t->id == CQL_DECIMAL && a.n && b.n && memcmp(a.p, b.p, 4) != 0) return false;

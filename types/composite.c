@@ -8,7 +8,7 @@
  * DynamicCompositeType the header names the type: 80 and the letter of an alias, or a length and
  * the name of a class.
  *
- * A literal 0x... may have any bytes. Bytes that are no composite sort behind all composites, by
+ * A literal 0x... may have any bytes. Bytes that are no composite sort after all composites, by
  * their bytes.
  */
 #include "types/family.h"
@@ -217,7 +217,7 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return c;
 }
 
-/* ---- text: components with colons between them, each value of a dynamic composite behind its
+/* ---- text: components with colons between them, each value of a dynamic composite after its
  * class and "@", then ":!" or ":_" for an end of 1 or -1 ---- */
 
 /* Writes a backslash before each colon. A text that ends in a backslash or in "!" gets another "!",

@@ -1,6 +1,6 @@
 /* Two classes of which CQL has no values. EmptyType has only the empty value.
- * PartitionerDefinedOrder has any bytes in the order of their tokens. Cassandra uses it for tables
- * of its own; there most operations on its values end in a Java exception, and so they do here. */
+ * PartitionerDefinedOrder has any bytes in the order of their tokens. Cassandra uses it for its own
+ * tables; there most operations on its values end in a Java exception, and so they do here. */
 #include "base/murmur3.h"
 #include "types/family.h"
 

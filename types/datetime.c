@@ -81,8 +81,8 @@ static int64_t take_clock(struct cursor *c) {
     return ((h * 60 + m) * 60 + s) * 1000 + ns / 1000000;
 }
 
-/* What a name stands for in keyspaces mode, in hours: in Cassandra 3.11 (SimpleDateFormat) a name is
- * that of winter or of summer, whatever the date. */
+/* Offsets of names in keyspaces mode, in hours: in Cassandra 3.11 (SimpleDateFormat) a name means winter or
+ * summer time, whatever the date. */
 static const struct {
     const char *name;
     int hours;
@@ -134,7 +134,7 @@ static int take_zone_name(struct cursor *c, int64_t local_s, bool fixed, int64_t
     return z ? 0 : -1;
 }
 
-/* Reads what follows date and clock: an offset, or behind a space an offset or a name. */
+/* Reads the rest after date and clock: an offset, or a space and an offset or a name. */
 static int take_zone(struct cursor *c, int64_t local_s, bool date_only, bool fixed, int64_t *offset_s) {
     *offset_s = 0;
     if (c->p == c->end) return 0;

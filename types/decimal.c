@@ -64,7 +64,7 @@ struct slice cql_varint_shortest(struct slice v) {
 
 static int compare_varint(struct slice a, struct slice b) {
     static const uint8_t zero;
-    if (!a.n) a = slice_of(&zero, 1); /* a decimal that ends behind its scale */
+    if (!a.n) a = slice_of(&zero, 1); /* a decimal without bytes after its scale */
     if (!b.n) b = slice_of(&zero, 1);
     a = cql_varint_shortest(a);
     b = cql_varint_shortest(b);
@@ -103,9 +103,10 @@ static struct digits digits_of(struct slice v) {
     return d;
 }
 
-static int compare_decimal(struct slice a, struct slice b) {
-    struct slice x = slice_of(a.p + 4, a.n - 4), y = slice_of(b.p + 4, b.n - 4);
-    if (memcmp(a.p, b.p, 4) == 0) return compare_varint(x, y);
+static int compare(const struct cql_type *t, struct slice a, struct slice b) {
+    if (a.n == 0 || b.n == 0) return (a.n > 0) - (b.n > 0);
+    if (t->id == CQL_VARINT) return compare_varint(a, b);
+    if (memcmp(a.p, b.p, 4) == 0) return compare_varint(slice_of(a.p + 4, a.n - 4), slice_of(b.p + 4, b.n - 4));
     struct digits p = digits_of(a), q = digits_of(b);
     int c = (p.sign > q.sign) - (p.sign < q.sign);
     if (!c && p.sign) c = p.sign * ((p.exponent > q.exponent) - (p.exponent < q.exponent));
@@ -115,39 +116,16 @@ static int compare_decimal(struct slice a, struct slice b) {
     return c;
 }
 
-static int compare(const struct cql_type *t, struct slice a, struct slice b) {
-    if (a.n == 0 || b.n == 0) return (a.n > 0) - (b.n > 0);
-    return t->id == CQL_VARINT ? compare_varint(a, b) : compare_decimal(a, b);
-}
-
 /* ---- text ---- */
 
-static int parse_varint(struct slice text, struct buf *out, struct err *e) {
-    struct slice bare = text.p[0] == '-' || text.p[0] == '+' ? slice_of(text.p + 1, text.n - 1) : text;
-    if (!cqlt_is_digits(bare)) return err_invalid(e, "unable to make int from '%.*s'", CQLT_QUOTE(text));
-    char *copy = malloc(bare.n + 1);
-    if (!copy) return err_nomem(e);
-    memcpy(copy, bare.p, bare.n);
-    copy[bare.n] = 0;
-    mpz_t v;
-    mpz_init_set_str(v, copy, 10);
-    free(copy);
-    if (text.p[0] == '-') mpz_neg(v, v);
-    cql_varint_write(v, out);
-    mpz_clear(v);
-    return 0;
-}
-
-/* Splits [+-]digits[.digits][e[+-]digits]: copies the digits without the point. Returns -1 if the
- * text is no such number. */
-static int split_decimal(struct slice text, char *copy, int64_t *scale, bool *negative) {
-    size_t i = 0, n = 0;
+/* Copies the digits of a varint, [+-]digits, or of a decimal, [+-]digits[.digits][e[+-]digits], without the
+ * point. Returns -1 if the text is no such number. */
+static int split_number(struct slice text, bool varint, char *copy, int64_t *scale) {
+    size_t i = text.p[0] == '-' || text.p[0] == '+', n = 0;
     bool point = false;
     *scale = 0;
-    *negative = text.p[0] == '-';
-    if (text.p[0] == '-' || text.p[0] == '+') i++;
-    for (; i < text.n && (text.p[i] | 32) != 'e'; i++) {
-        if (text.p[i] == '.' && !point) {
+    for (; i < text.n && (varint || (text.p[i] | 32) != 'e'); i++) {
+        if (text.p[i] == '.' && !point && !varint) {
             point = true;
         } else if (text.p[i] < '0' || text.p[i] > '9') {
             return -1;
@@ -166,28 +144,25 @@ static int split_decimal(struct slice text, char *copy, int64_t *scale, bool *ne
     return *scale > INT32_MAX || *scale < INT32_MIN ? -1 : 0;
 }
 
-static int parse_decimal(struct slice text, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
+    (void)how;
+    if (text.n == 0) return 0;
+    bool varint = t->id == CQL_VARINT;
     char *copy = malloc(text.n + 1);
     int64_t scale;
-    bool negative;
     if (!copy) return err_nomem(e);
-    if (split_decimal(text, copy, &scale, &negative) < 0) {
+    if (split_number(text, varint, copy, &scale) < 0) {
         free(copy);
-        return err_invalid(e, "unable to make BigDecimal from '%.*s'", CQLT_QUOTE(text));
+        return err_invalid(e, "unable to make %s from '%.*s'", varint ? "int" : "BigDecimal", CQLT_QUOTE(text));
     }
     mpz_t v;
     mpz_init_set_str(v, copy, 10);
     free(copy);
-    if (negative) mpz_neg(v, v);
-    cql_decimal_write(v, (int32_t)scale, out);
+    if (text.p[0] == '-') mpz_neg(v, v);
+    if (varint) cql_varint_write(v, out);
+    else cql_decimal_write(v, (int32_t)scale, out);
     mpz_clear(v);
     return 0;
-}
-
-static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
-    (void)how;
-    if (text.n == 0) return 0;
-    return t->id == CQL_VARINT ? parse_varint(text, out, e) : parse_decimal(text, out, e);
 }
 
 static void put_zeros(struct buf *out, int64_t n) {
@@ -314,7 +289,7 @@ static void encode_decimal(struct slice v, struct buf *out) {
     free(d.text);
 }
 
-/* Integers of up to this many digits come back with scale 0, as they are usually written. */
+/* Integers of up to this many digits are decoded with scale 0, as they are usually written. */
 enum { INTEGER_EXPONENT_MAX = 40, KEY_DIGITS_MAX = 1 << 18 };
 
 static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
@@ -332,7 +307,7 @@ static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
     if (digits.p[digits.n - 1] == '0') digits.n--;
     int64_t scale = (int64_t)digits.n - exponent;
     for (; scale < 0 && exponent <= INTEGER_EXPONENT_MAX; scale++) buf_u8(&digits, '0');
-    /* The form has no zeros at its end. Some come back when the scale would be too small without
+    /* The form has no zeros at its end. They are appended again if the scale would be too small without
      * them. */
     for (; scale < INT32_MIN && scale >= (int64_t)INT32_MIN - KEY_DIGITS_MAX; scale++) buf_u8(&digits, '0');
     buf_u8(&digits, 0);

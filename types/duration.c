@@ -1,4 +1,4 @@
-/* duration: months, days, nanoseconds. It has no order of its own; equal bytes are equal values. */
+/* duration: months, days, nanoseconds. Durations have no order; equal bytes are equal values. */
 #include <inttypes.h>
 
 #include "types/duration.h"
@@ -72,11 +72,6 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
                            ", %" PRId64 ", %" PRId64 ")",
                            p[0], p[1], p[2]);
     return 0;
-}
-
-static int compare(const struct cql_type *t, struct slice a, struct slice b) {
-    (void)t;
-    return slice_cmp(a, b);
 }
 
 /* ---- literals ---- */
@@ -168,7 +163,7 @@ static int read_units(struct slice text, struct builder *b, struct err *e) {
     return 0;
 }
 
-/* P1Y2M3DT4H5M6S or P2W; s is what follows the P. */
+/* P1Y2M3DT4H5M6S or P2W; s is the text after the P. */
 static int read_iso(struct slice text, struct slice s, struct builder *b, struct err *e) {
     bool in_time = false;
     while (s.n) {
@@ -244,5 +239,5 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 }
 
 const struct cql_family cqlt_duration = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = cqlt_key_encode_bytes,
-    .key_decode = cqlt_key_decode_bytes};
+    .validate = validate, .compare = cqlt_compare_bytes, .parse = parse, .text = text,
+    .key_encode = cqlt_key_encode_bytes, .key_decode = cqlt_key_decode_bytes};

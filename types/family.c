@@ -1,5 +1,5 @@
-/* Operations on values that go through the family tables, the shared scalars, and what all families
- * use. */
+/* Operations on values through the tables of the families, the shared scalars, and functions that
+ * several families use. */
 #include "types/family.h"
 
 static const struct cql_type_info infos[CQL_TYPES] = {
@@ -31,26 +31,6 @@ int64_t cqlt_type_fixed(const struct cql_type *t) {
     return element < 0 ? -1 : element * t->dimension;
 }
 
-static bool text_eq(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
-
-bool cql_type_eq(const struct cql_type *a, const struct cql_type *b) {
-    if (a == b) return true;
-    if (a->id != b->id || a->n_args != b->n_args || a->dimension != b->dimension) return false;
-    if (a->frozen != b->frozen && a->id != CQL_TUPLE && a->id != CQL_VECTOR) return false;
-    if (a->id == CQL_UDT && (!text_eq(a->keyspace, b->keyspace) || !text_eq(a->name, b->name))) return false;
-    for (uint32_t i = 0; i < a->n_args; i++) {
-        if (a->field_names && !text_eq(a->field_names[i], b->field_names[i])) return false;
-        if (!cql_type_eq(a->args[i], b->args[i])) return false;
-    }
-    return true;
-}
-
-bool cql_type_contains(const struct cql_type *t, enum cql_type_id id) {
-    bool found = t->id == id;
-    for (uint32_t i = 0; i < t->n_args && !found; i++) found = cql_type_contains(t->args[i], id);
-    return found;
-}
-
 int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) {
     return cqlt_family(t)->validate(t, v, e);
 }
@@ -78,18 +58,6 @@ bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
     return t->id == CQL_TUPLE || cql_type_takes_text(t) || (literal_fits[kind] & 1u << t->id);
 }
 
-/* A literal 0x... is the bytes of a value of any type. As in Cassandra, composites and
- * PartitionerDefinedOrder take any bytes, and all other types check them. */
-static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
-    size_t from = out->n;
-    if (text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
-    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), text, (struct cql_reading){0}, out, e)) return -1;
-    if (buf_failed(out)) return err_nomem(e);
-    bool any = t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
-    const uint8_t *made = out->n > from ? out->p + from : (const uint8_t *)"";
-    return any ? 0 : cql_value_validate(t, slice_of(made, out->n - from), e);
-}
-
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
                       struct cql_reading how, struct buf *out, struct err *e) {
     static const char *const names[] = {"STRING", "INTEGER", "FLOAT", "BOOLEAN", "UUID", "HEX", "DURATION"};
@@ -102,9 +70,16 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
         cql_type_print(t, &refusal);
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
-    if (kind == LIT_HEX) return parse_bytes(t, text, out, e);
-    if (cqlt_family(t)->parse(t, text, how, out, e) < 0) return -1;
-    return buf_failed(out) ? err_nomem(e) : 0;
+    size_t from = out->n;
+    const struct cql_type *as = kind == LIT_HEX ? cql_type_scalar(CQL_BLOB) : t;
+    if (kind == LIT_HEX && text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
+    if (cqlt_family(as)->parse(as, text, how, out, e) < 0) return -1;
+    if (buf_failed(out)) return err_nomem(e);
+    /* A literal 0x... contains the bytes of a value of any type. Like Cassandra, composites and
+     * PartitionerDefinedOrder accept any bytes, and all other types check them. */
+    bool any = t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
+    const uint8_t *bytes = out->n > from ? out->p + from : (const uint8_t *)"";
+    return kind != LIT_HEX || any ? 0 : cql_value_validate(t, slice_of(bytes, out->n - from), e);
 }
 
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out) { cqlt_family(t)->text(t, v, out); }
@@ -152,4 +127,73 @@ int cqlt_parse_int64(struct slice text, int64_t *out) {
     if (!negative && v == INT64_MIN) return -1;
     *out = negative ? v : -v;
     return 0;
+}
+
+/* ---- key forms ---- */
+
+int cqlt_compare_bytes(const struct cql_type *t, struct slice a, struct slice b) {
+    (void)t;
+    return slice_cmp(a, b);
+}
+
+uint8_t cqlt_key_u8(struct key_rd *k) {
+    uint8_t v = rd_u8(k->rd);
+    return k->rd->bad ? 0 : v ^ k->flip;
+}
+
+uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes) {
+    uint64_t v = 0;
+    for (size_t i = 0; i < bytes; i++) v = v << 8 | cqlt_key_u8(k);
+    return v;
+}
+
+int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    (void)t, (void)exact, (void)e;
+    size_t from = 0;
+    for (size_t i = 0; i < v.n; i++) {
+        if (v.p[i] != 0) continue;
+        buf_put(out, v.p + from, i + 1 - from);
+        buf_u8(out, 0xFF);
+        from = i + 1;
+    }
+    if (v.n > from) buf_put(out, v.p + from, v.n - from);
+    buf_u16(out, 0);
+    return 0;
+}
+
+int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out) {
+    (void)t;
+    for (;;) {
+        uint8_t c = cqlt_key_u8(k);
+        if (k->rd->bad) return -1;
+        if (c == 0) {
+            uint8_t next = cqlt_key_u8(k);
+            if (k->rd->bad || (next != 0 && next != 0xFF)) return -1;
+            if (next == 0) return 0;
+        }
+        buf_u8(out, c);
+    }
+}
+
+int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    size_t from = out->n;
+    if (cqlt_family(t)->key_encode(t, v, out, exact, e) < 0) return -1;
+    if (buf_failed(out)) return err_nomem(e);
+    if ((t->n_args || t->id == CQL_DYNAMIC_COMPOSITE) && *exact) {
+        /* Lengths and nulls inside a value may have several encodings. */
+        struct buf back;
+        struct rd form = rd_of(slice_of(out->p + from, out->n - from));
+        buf_init(&back, 0);
+        if (cql_key_decode(t, false, &form, &back) || !slice_eq(buf_slice(&back), v)) *exact = false;
+        buf_fini(&back);
+    }
+    if (desc)
+        for (size_t i = from; i < out->n; i++) out->p[i] ^= 0xFF;
+    return 0;
+}
+
+int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) {
+    struct key_rd k = {.rd = key, .flip = desc ? 0xFF : 0};
+    if (cqlt_family(t)->key_decode(t, &k, out) < 0) return -1;
+    return key->bad || buf_failed(out) ? -1 : 0;
 }

@@ -52,8 +52,9 @@ void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out);
 /* Is it an IPv4 address in the form of an IPv6 one? */
 bool cqlt_inet_is_mapped(struct slice v);
 
-/* ---- key forms ---- */
+/* ---- families in byte order, and key forms ---- */
 
+int cqlt_compare_bytes(const struct cql_type *t, struct slice a, struct slice b);
 uint8_t cqlt_key_u8(struct key_rd *k);
 uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes);
 /* Key form of any bytes: 0x00 becomes 0x00 0xFF, and 0x00 0x00 ends the form. So the order is kept,
@@ -67,5 +68,10 @@ int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf
  * number does not fit. */
 int cqlt_parse_int64(struct slice text, int64_t *out);
 bool cqlt_is_digits(struct slice text); /* at least one, digits only */
+static inline int cqlt_hex_digit(uint8_t c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; /* -1 for other characters */
+}
 /* For "%.*s" in error messages: at most the first 512 bytes of a text. */
 #define CQLT_QUOTE(s) ((s).n > 512 ? 512 : (int)(s).n), (const char *)(s).p

@@ -14,11 +14,6 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     return err_invalid(e, "Expected 4 or 16 byte inetaddress; got %s", hex);
 }
 
-static int compare(const struct cql_type *t, struct slice a, struct slice b) {
-    (void)t;
-    return slice_cmp(a, b);
-}
-
 /* Reads one to four decimal parts, as Java does: the last part fills the remaining bytes ("1.2.3"
  * is 1.2.0.3). */
 static int parse_v4(const char *s, uint8_t out[4]) {
@@ -81,5 +76,5 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 }
 
 const struct cql_family cqlt_inet = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = cqlt_key_encode_bytes,
-    .key_decode = cqlt_key_decode_bytes};
+    .validate = validate, .compare = cqlt_compare_bytes, .parse = parse, .text = text,
+    .key_encode = cqlt_key_encode_bytes, .key_decode = cqlt_key_decode_bytes};

@@ -13,7 +13,7 @@ static int64_t load(struct slice v) {
     }
 }
 
-/* The two narrow types came later to Cassandra and refuse the empty value. */
+/* The two narrow types are newer in Cassandra and refuse the empty value. */
 static bool empty_ok(enum cql_type_id id) { return id != CQL_TINYINT && id != CQL_SMALLINT; }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
@@ -34,20 +34,18 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return (x > y) - (x < y);
 }
 
-static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
-    char word[6] = "";
-    for (size_t i = 0; i < text.n && text.n < sizeof word; i++) word[i] = (char)(text.p[i] | 0x20);
-    bool is_true = strcmp(word, "true") == 0;
-    if (text.n && !is_true && strcmp(word, "false") != 0)
-        return err_invalid(e, "Unable to make boolean from '%.*s'", CQLT_QUOTE(text));
-    if (text.n) buf_u8(out, is_true);
-    return 0;
-}
-
 static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     (void)how;
-    if (t->id == CQL_BOOLEAN) return parse_boolean(text, out, e);
     if (text.n == 0) return 0;
+    if (t->id == CQL_BOOLEAN) {
+        char word[6] = "";
+        for (size_t i = 0; i < text.n && text.n < sizeof word; i++) word[i] = (char)(text.p[i] | 0x20);
+        bool is_true = strcmp(word, "true") == 0;
+        if (!is_true && strcmp(word, "false") != 0)
+            return err_invalid(e, "Unable to make boolean from '%.*s'", CQLT_QUOTE(text));
+        buf_u8(out, is_true);
+        return 0;
+    }
     int wire = cqlt_type_info(t->id)->wire;
     const char *name = wire == 1 ? "byte" : wire == 2 ? "short" : wire == 4 ? "int" : "long";
     int64_t v, limit = wire == 8 ? INT64_MAX : ((int64_t)1 << (wire * 8 - 1)) - 1;
@@ -67,7 +65,7 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)e;
-    bool marked = empty_ok(t->id); /* a byte in front tells whether there is a value */
+    bool marked = empty_ok(t->id); /* a byte before the value is 0 if the value is empty */
     uint8_t *p = buf_reserve(out, marked + v.n);
     if (!p) return 0; /* the caller sees that the buffer failed */
     buf_advance(out, marked + v.n);

@@ -7,7 +7,6 @@
 #include "types/decimal.h"
 #include "types/family.h"
 #include "types/json_text.h"
-#include "types/vector.h"
 
 /* ---- writing ---- */
 
@@ -58,28 +57,6 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
     }
 }
 
-/* A key of a JSON object is a string whatever the type of the map's key is. */
-static void put_key(const struct cql_type *t, struct value v, struct buf *out) {
-    struct buf key;
-    buf_init(&key, 0);
-    cql_value_json(t, v, &key);
-    if (key.n && key.p[0] == '"')
-        buf_put_slice(out, buf_slice(&key));
-    else
-        buf_json_str(out, buf_slice(&key));
-    buf_fini(&key);
-}
-
-static void put_field_name(const char *name, struct buf *out) {
-    bool lower = true;
-    for (const char *p = name; *p; p++) lower = lower && !(*p >= 'A' && *p <= 'Z');
-    struct buf quoted;
-    buf_init(&quoted, 0);
-    buf_printf(&quoted, lower ? "%s" : "\"%s\"", name);
-    buf_json_str(out, buf_slice(&quoted));
-    buf_fini(&quoted);
-}
-
 static void put_items(const struct cql_type *t, struct slice v, struct buf *out) {
     struct cql_elems it;
     struct value item;
@@ -96,15 +73,25 @@ static void put_items(const struct cql_type *t, struct slice v, struct buf *out)
         }
         bool is_value = t->id == CQL_MAP && i % 2;
         if (i) buf_put_str(out, is_value ? ": " : ", ");
+        struct buf text;
+        buf_init(&text, 0);
         if (t->id == CQL_UDT) {
-            put_field_name(t->field_names[i], out);
+            bool lower = true;
+            for (const char *p = t->field_names[i]; *p; p++) lower = lower && !(*p >= 'A' && *p <= 'Z');
+            buf_printf(&text, lower ? "%s" : "\"%s\"", t->field_names[i]);
+            buf_json_str(out, buf_slice(&text));
             buf_put_str(out, ": ");
         }
         const struct cql_type *item_type = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[i] : t->args[i % t->n_args];
-        if (t->id == CQL_MAP && !is_value)
-            put_key(item_type, item, out);
-        else
+        if (t->id == CQL_MAP && !is_value) {
+            /* A key of a JSON object is a string whatever the type of the map's key is. */
+            cql_value_json(item_type, item, &text);
+            if (text.n && text.p[0] == '"') buf_put_slice(out, buf_slice(&text));
+            else buf_json_str(out, buf_slice(&text));
+        } else {
             cql_value_json(item_type, item, out);
+        }
+        buf_fini(&text);
     }
     buf_u8(out, object ? '}' : ']');
 }
@@ -298,8 +285,8 @@ static int read_scalar(const struct cql_type *t, json j, struct cql_reading how,
 }
 
 static int read_json(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e);
-static int read_in_string(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
-                          struct err *e);
+static int read_document(const struct cql_type *t, struct slice text, bool in_string, struct cql_reading how,
+                         struct buf *out, struct err *e);
 
 static int read_item(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     size_t at = out->n;
@@ -321,13 +308,6 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int read_map_key(const struct cql_type *t, json key, struct cql_reading how, struct buf *out, struct err *e) {
-    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, key, how, out, e);
-    /* A key of a type that is made of others is JSON within the string. */
-    int rc = cql_value_from_json(t, key->text, how, out, e);
-    return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
-}
-
 /* Reads a set or a map: sorts by the order of its type, and keeps the last of equal keys. */
 static int read_sorted(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     bool map = t->id == CQL_MAP;
@@ -343,11 +323,16 @@ static int read_sorted(const struct cql_type *t, json j, struct cql_reading how,
     for (size_t i = 0; rc == 0 && i < n; i++, item = cql_json_next(item)) {
         json key = item;
         if (map) item++;
-        if (item->kind == JSON_NULL)
+        const struct cql_type *of = t->args[0];
+        if (item->kind == JSON_NULL) {
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
-        else
-            rc = map ? read_map_key(t->args[0], key, how, &all[i].key, e)
-                     : read_json(t->args[0], item, how, &all[i].key, e);
+        } else if (map && of->n_args && !cql_type_is_custom(of)) {
+            /* A key of a type with parameters is JSON within the string. */
+            rc = cql_value_from_json(of, key->text, how, &all[i].key, e);
+            if (rc == 1) rc = err_invalid(e, "Invalid null key in map");
+        } else {
+            rc = map ? read_scalar(of, key, how, &all[i].key, e) : read_json(of, item, how, &all[i].key, e);
+        }
         if (rc == 0 && map) rc = read_json(t->args[1], item, how, &all[i].value, e);
         if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
     }
@@ -451,7 +436,7 @@ static int read_vector(const struct cql_type *t, json j, struct cql_reading how,
 
 static int read_json(const struct cql_type *t, json j, struct cql_reading how, struct buf *out, struct err *e) {
     if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, j, how, out, e);
-    if (j->kind == JSON_STRING) return read_in_string(t, j->text, how, out, e);
+    if (j->kind == JSON_STRING) return read_document(t, j->text, true, how, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (j->kind != (object ? JSON_OBJECT : JSON_ARRAY)) {
         const char *what = object               ? "a map"
@@ -469,35 +454,24 @@ static int read_json(const struct cql_type *t, json j, struct cql_reading how, s
     }
 }
 
-/* Reads a collection that is JSON within a string. */
-static int read_in_string(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
-                          struct err *e) {
+/* Reads a document. in_string: a collection that is JSON within a string. */
+static int read_document(const struct cql_type *t, struct slice text, bool in_string, struct cql_reading how,
+                         struct buf *out, struct err *e) {
     struct json_tree tree;
     struct err inner = {0};
     int rc = cql_json_parse(text, &tree, &inner);
     json j = tree.values;
-    if (rc < 0)
-        rc = inner.no_memory ? err_nomem(e) : err_invalid(e, "Error decoding JSON string: %s", inner.text);
-    else if (j->kind == JSON_STRING || j->kind == JSON_NULL)
-        rc = expected("a JSON value", j, e);
-    else
-        rc = read_json(t, j, how, out, e);
+    if (rc < 0 && inner.no_memory) rc = err_nomem(e);
+    else if (rc < 0 && in_string) rc = err_invalid(e, "Error decoding JSON string: %s", inner.text);
+    else if (rc < 0) rc = err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(text), inner.text);
+    else if (in_string && (j->kind == JSON_STRING || j->kind == JSON_NULL)) rc = expected("a JSON value", j, e);
+    else rc = j->kind == JSON_NULL ? 1 : read_json(t, j, how, out, e);
     cql_json_fini(&tree);
     return rc;
 }
 
 int cql_value_from_json(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out,
                         struct err *e) {
-    struct json_tree tree;
-    struct err inner = {0};
-    int rc = cql_json_parse(text, &tree, &inner);
-    if (rc < 0)
-        rc = inner.no_memory
-                 ? err_nomem(e)
-                 : err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(text), inner.text);
-    else
-        rc = tree.values->kind == JSON_NULL ? 1 : read_json(t, tree.values, how, out, e);
-    cql_json_fini(&tree);
-    if (rc == 0 && buf_failed(out)) return err_nomem(e);
-    return rc;
+    int rc = read_document(t, text, false, how, out, e);
+    return rc == 0 && buf_failed(out) ? err_nomem(e) : rc;
 }

@@ -14,18 +14,15 @@ struct json {
 
 /* ---- refusing ---- */
 
-/* Sets the error: what is wrong, and where. Lines and columns count from 1, columns in characters. */
-static int refuse_at(struct json *j, size_t at, const char *what) {
+/* Sets the error, with the place of the fault. Lines and columns count from 1, columns in characters. */
+static int refuse(struct json *j, const char *what) {
     unsigned line = 1, column = 1;
-    for (size_t i = 0; i < at && i < j->text.n; i++) {
+    for (size_t i = 0; i < j->at && i < j->text.n; i++) {
         if (j->text.p[i] == '\n') line++, column = 1;
         else if ((j->text.p[i] & 0xC0) != 0x80) column++;
     }
+    if (j->at >= j->text.n) what = "the text ends too early";
     return err_invalid(j->e, "%s at line %u, column %u", what, line, column);
-}
-
-static int refuse(struct json *j, const char *what) {
-    return refuse_at(j, j->at, j->at >= j->text.n ? "the text ends too early" : what);
 }
 
 /* ---- tokens ---- */
@@ -38,22 +35,18 @@ static void skip_space(struct json *j) {
     while (!at_end(j) && (peek(j) == ' ' || peek(j) == '\t' || peek(j) == '\n' || peek(j) == '\r')) j->at++;
 }
 
-static int hex_digit(uint8_t c) {
-    return is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 static int read_escape(struct json *j) {
     uint8_t c = peek(j);
     if (!c || !strchr("\"\\/bfnrtu", c)) return refuse(j, "unknown escape sequence");
     j->at++;
     for (int i = 0; c == 'u' && i < 4; i++, j->at++)
-        if (hex_digit(peek(j)) < 0) return refuse(j, "expected a hexadecimal digit of an escape sequence");
+        if (cqlt_hex_digit(peek(j)) < 0) return refuse(j, "expected a hexadecimal digit of an escape sequence");
     return 0;
 }
 
 static uint32_t code_unit(const uint8_t *p) {
     uint32_t c = 0;
-    for (int i = 0; i < 4; i++) c = c << 4 | (uint32_t)hex_digit(p[i]);
+    for (int i = 0; i < 4; i++) c = c << 4 | (uint32_t)cqlt_hex_digit(p[i]);
     return c;
 }
 
@@ -169,16 +162,6 @@ static int add(struct json *j, enum json_kind kind) {
     return 0;
 }
 
-static int read_name(struct json *j) {
-    if (peek(j) != '"') return refuse(j, "expected a name in double quotes");
-    if (add(j, JSON_STRING) < 0 || read_string(j) < 0) return -1;
-    skip_space(j);
-    if (peek(j) != ':') return refuse(j, "expected a colon");
-    j->at++;
-    skip_space(j);
-    return 0;
-}
-
 static int read_container(struct json *j, bool object) {
     uint8_t close = object ? '}' : ']';
     uint32_t at = j->values - 1, n = 0;
@@ -189,7 +172,15 @@ static int read_container(struct json *j, bool object) {
     skip_space(j);
     bool more = peek(j) != close;
     for (; more; n++) {
-        if ((object && read_name(j) < 0) || read_value(j) < 0) return -1;
+        if (object) {
+            if (peek(j) != '"') return refuse(j, "expected a name in double quotes");
+            if (add(j, JSON_STRING) < 0 || read_string(j) < 0) return -1;
+            skip_space(j);
+            if (peek(j) != ':') return refuse(j, "expected a colon");
+            j->at++;
+            skip_space(j);
+        }
+        if (read_value(j) < 0) return -1;
         skip_space(j);
         more = peek(j) == ',';
         if (!more && peek(j) != close)

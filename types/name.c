@@ -1,5 +1,4 @@
-/* Names of types: CQL text both ways, marshal classes, protocol options. Also construction of types
- * that are made of other types. */
+/* Names of types: CQL text both ways, marshal classes, protocol options. */
 #include <strings.h>
 
 #include "types/family.h"
@@ -10,122 +9,6 @@
 /* A level of a type prints as at most two levels of text, "frozen<tuple<". With this limit every
  * printed type can be parsed again. */
 enum { TEXT_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
-
-struct extent {
-    uint32_t depth, parts; /* levels; number of types in it, itself included */
-    uint64_t elements;     /* elements of vectors in vectors, multiplied */
-};
-
-static struct extent extent_of(const struct cql_type *t) {
-    struct extent x = {.depth = 0, .parts = 1, .elements = 1};
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        struct extent inner = extent_of(t->args[i]);
-        x.depth = inner.depth > x.depth ? inner.depth : x.depth;
-        x.parts += inner.parts;
-        if (t->id == CQL_VECTOR) x.elements = inner.elements * t->dimension;
-    }
-    x.depth++;
-    return x;
-}
-
-/* Checks that the class name of a type fits its two-byte length: the protocol names a type by its
- * class when the type has no option of its own (type.def). */
-static int check_class(const struct cql_type *t, struct err *e) {
-    struct buf name;
-    int rc = 0;
-    if (t->id < CQL_VECTOR) return 0;
-    buf_init(&name, 0);
-    cql_type_print_marshal(t, &name);
-    if (buf_failed(&name)) rc = err_nomem(e);
-    else if (name.n > UINT16_MAX)
-        rc = err_invalid(e, "A type may have at most %d bytes when it is written as a class", UINT16_MAX);
-    buf_fini(&name);
-    return rc;
-}
-
-/* Checks the limits of a type. Its arguments were checked when they were made, so the loops and the
- * recursion of extent_of are bounded. */
-static int check_extent(const struct cql_type *t, struct err *e) {
-    struct extent x = {.depth = 0, .parts = 1, .elements = 1};
-    if (t->n_args >= CQL_TYPE_PARTS_MAX)
-        return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        struct extent inner = extent_of(t->args[i]);
-        x.depth = inner.depth > x.depth ? inner.depth : x.depth;
-        x.parts += inner.parts;
-        x.elements = inner.elements;
-        if (x.parts > CQL_TYPE_PARTS_MAX)
-            return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
-    }
-    if (x.depth > CQL_TYPE_DEPTH_MAX)
-        return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
-    if (t->id != CQL_VECTOR) return 0;
-    if (t->dimension == 0 || t->dimension > INT32_MAX)
-        return err_invalid(e, "vectors may only have positive dimensions; given %d", (int32_t)t->dimension);
-    if (x.elements * t->dimension > INT32_MAX)
-        return err_invalid(e, "Vectors in vectors may have at most %d elements in all", INT32_MAX);
-    return 0;
-}
-
-const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) {
-    if (t->frozen || (t->n_args == 0 && t->id != CQL_UDT)) return t;
-    struct cql_type *copy = ARENA_NEW(a, struct cql_type);
-    const struct cql_type **args = ARENA_ARRAY(a, t->n_args, const struct cql_type *);
-    if (!copy || !args) return NULL;
-    *copy = *t;
-    copy->frozen = true;
-    copy->args = args;
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        args[i] = cql_type_freeze(a, t->args[i]);
-        if (!args[i]) return NULL;
-    }
-    return copy;
-}
-
-static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
-    const char *what = arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "%s are not allowed inside collections: ", what);
-    cql_type_print(whole, &text);
-    return err_set_buf(e, ERR_INVALID, &text);
-}
-
-static const struct cql_type *new_named(struct arena *a, enum cql_type_id id, bool frozen,
-                                        const struct cql_type *const *args, uint32_t n_args, uint32_t dimension,
-                                        const char *const *names, struct err *e) {
-    struct cql_type *t = ARENA_NEW(a, struct cql_type);
-    const struct cql_type **copy = ARENA_ARRAY(a, n_args, const struct cql_type *);
-    bool always_frozen = id == CQL_TUPLE || id >= CQL_VECTOR;
-    if (!t || !copy) goto nomem;
-    *t = (struct cql_type){
-        .id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .field_names = names};
-    if (id == CQL_VECTOR) t->dimension = dimension;
-    for (uint32_t i = 0; i < n_args; i++) copy[i] = args[i];
-    if (check_extent(t, e)) return NULL;
-    for (uint32_t i = 0; i < n_args; i++) {
-        if (!t->frozen && cql_type_is_multicell(args[i])) {
-            refuse_multicell(t, args[i], e);
-            return NULL;
-        }
-        copy[i] = t->frozen && id < CQL_VECTOR ? cql_type_freeze(a, args[i]) : args[i];
-        if (!copy[i]) goto nomem;
-    }
-    return check_class(t, e) ? NULL : t;
-nomem:
-    return err_null(err_nomem(e));
-}
-
-const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen,
-                                    const struct cql_type *const *args, uint32_t n_args, uint32_t dimension,
-                                    struct err *e) {
-    return new_named(a, id, frozen, args, n_args, dimension, NULL, e);
-}
-
-const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases,
-                                            const struct cql_type *const *types, uint32_t n, struct err *e) {
-    return new_named(a, CQL_DYNAMIC_COMPOSITE, true, types, n, 0, aliases, e);
-}
 
 /* ---- reading ---- */
 
@@ -261,23 +144,20 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
     return cql_type_new(p->arena, id, p->frozen > 0, all, n, 0, p->err);
 }
 
-static const struct cql_type *refuse_frozen(const struct cql_type *t, struct err *e) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_put_str(&text, "frozen<> is only allowed on collections, tuples, and user-defined types (got ");
-    cql_type_print(t, &text);
-    buf_u8(&text, ')');
-    err_set_buf(e, ERR_SYNTAX, &text);
-    return NULL;
-}
-
 static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
     p->frozen++;
     const struct cql_type *t = parse_type(p, depth + 1);
     p->frozen--;
     if (!t) return NULL;
     if (!take(p, '>')) return syntax(p);
-    if (t->n_args == 0 && t->id != CQL_UDT) return refuse_frozen(t, p->err);
+    if (t->n_args == 0 && t->id != CQL_UDT) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_put_str(&text, "frozen<> is only allowed on collections, tuples, and user-defined types (got ");
+        cql_type_print(t, &text);
+        buf_u8(&text, ')');
+        return err_null(err_set_buf(p->err, ERR_SYNTAX, &text));
+    }
     t = cql_type_freeze(p->arena, t);
     if (!t) err_nomem(p->err);
     return t;
@@ -392,10 +272,6 @@ void cql_type_print_qualified(const struct cql_type *t, struct buf *out) {
     print(t, (struct naming){.qualified = true}, out);
 }
 
-static void put_hex(const char *s, struct buf *out) {
-    for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
-}
-
 /* FrozenType(...) is printed once, around the outermost frozen type, but never around tuples and
  * vectors. The fields of a tuple count as inside a frozen type. The element of a vector counts so
  * only when the vector does. */
@@ -408,12 +284,12 @@ static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *
         buf_u8(out, '(');
         if (t->id == CQL_UDT) {
             buf_printf(out, "%s,", t->keyspace);
-            put_hex(t->name, out);
+            cql_value_text(cql_type_scalar(CQL_BLOB), slice_str(t->name), out);
         }
         for (uint32_t i = 0; i < t->n_args; i++) {
             if (i || t->id == CQL_UDT) buf_u8(out, ',');
             if (t->id == CQL_UDT) {
-                put_hex(t->field_names[i], out);
+                cql_value_text(cql_type_scalar(CQL_BLOB), slice_str(t->field_names[i]), out);
                 buf_u8(out, ':');
             }
             if (t->id == CQL_DYNAMIC_COMPOSITE) buf_printf(out, "%s=>", t->field_names[i]);

@@ -81,7 +81,19 @@ static int parse(const struct cql_type *t, struct slice text, struct cql_reading
     return 0;
 }
 
-static void print_number(double d, bool single, struct buf *out) {
+static void text(const struct cql_type *t, struct slice v, struct buf *out) {
+    if (v.n == 0) return;
+    bool single = t->id == CQL_FLOAT;
+    double d;
+    if (single) {
+        float f;
+        uint32_t bits = load_u32(v.p);
+        memcpy(&f, &bits, sizeof f);
+        d = (double)f;
+    } else {
+        uint64_t bits = load_u64(v.p);
+        memcpy(&d, &bits, sizeof d);
+    }
     if (isnan(d) || isinf(d)) {
         buf_put_str(out, isnan(d) ? "NaN" : d < 0 ? "-Infinity" : "Infinity");
         return;
@@ -103,21 +115,6 @@ static void print_number(double d, bool single, struct buf *out) {
         for (int i = 0; i < whole; i++) buf_u8(out, (uint8_t)(i < n ? r.digits[i] : '0'));
         buf_printf(out, ".%.*s", n > whole ? n - whole : 1, n > whole ? r.digits + whole : "0");
     }
-}
-
-static void text(const struct cql_type *t, struct slice v, struct buf *out) {
-    if (v.n == 0) return;
-    double d;
-    if (t->id == CQL_FLOAT) {
-        float f;
-        uint32_t bits = load_u32(v.p);
-        memcpy(&f, &bits, sizeof f);
-        d = (double)f;
-    } else {
-        uint64_t bits = load_u64(v.p);
-        memcpy(&d, &bits, sizeof d);
-    }
-    print_number(d, t->id == CQL_FLOAT, out);
 }
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {

@@ -14,27 +14,8 @@ struct binary {
     int exponent, significant;
 };
 
-static void take_apart(double value, bool single, struct binary *b) {
-    int exponent, least = single ? -126 : -1022, bits = single ? 24 : MANTISSA_BITS;
-    double m = frexp(value, &exponent); /* in [0.5, 1) */
-    b->fraction = (uint64_t)ldexp(m, MANTISSA_BITS);
-    b->exponent = exponent - 1;
-    b->significant = b->exponent < least ? bits - (least - b->exponent) : bits;
-}
-
 /* The number of bits of 5^n as Java estimates it: exact as far as its table of powers goes. */
 static int bits_of_power(int n) { return n == 0 ? 0 : n < POWERS_OF_5 ? (int)(n * 2.321928094887362) + 1 : n * 3; }
-
-static void round_up(struct real_digits *out) {
-    int i = out->n - 1;
-    while (i > 0 && out->digits[i] == '9') out->digits[i--] = '0';
-    if (out->digits[i] != '9') {
-        out->digits[i]++;
-        return;
-    }
-    out->digits[0] = '1';
-    out->exponent++;
-}
 
 /* The digits of a whole number below 2^63. Digits beyond the precision of the format are
  * rounded. */
@@ -110,12 +91,23 @@ static void develop(struct state *s, struct real_digits *out) {
     mpz_mul_2exp(s->rest, s->rest, 1);
     int order = mpz_cmp(s->rest, s->ten);
     bool odd = out->digits[out->n - 1] & 1;
-    if (s->high && (!s->low || order > 0 || (order == 0 && odd))) round_up(out);
+    if (!s->high || (s->low && (order < 0 || (order == 0 && !odd)))) return;
+    /* Rounds up. */
+    int i = out->n - 1;
+    while (i > 0 && out->digits[i] == '9') out->digits[i--] = '0';
+    if (out->digits[i] != '9') {
+        out->digits[i]++;
+        return;
+    }
+    out->digits[0] = '1';
+    out->exponent++;
 }
 
 void cqlt_real_digits(double value, bool single, struct real_digits *out) {
-    struct binary b;
-    take_apart(value, single, &b);
+    int exponent, least = single ? -126 : -1022, precision = single ? 24 : MANTISSA_BITS;
+    double half_to_one = frexp(value, &exponent);
+    struct binary b = {.fraction = (uint64_t)ldexp(half_to_one, MANTISSA_BITS), .exponent = exponent - 1};
+    b.significant = b.exponent < least ? precision - (least - b.exponent) : precision;
     int zeros = __builtin_ctzll(b.fraction), bits = MANTISSA_BITS - zeros, tiny = bits - b.exponent - 1;
     if (tiny < 0) tiny = 0;
     if (b.exponent <= SMALL_EXPONENT_MAX && b.exponent >= SMALL_EXPONENT_MIN && tiny == 0 && bits < 64) {

@@ -60,30 +60,17 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     return 0;
 }
 
-static int compare(const struct cql_type *t, struct slice a, struct slice b) {
-    (void)t;
-    return slice_cmp(a, b);
-}
-
-static int nibble(uint8_t c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int parse_hex(struct slice text, struct buf *out, struct err *e) {
-    bool ok = text.n % 2 == 0;
-    for (size_t i = 0; ok && i < text.n; i += 2) {
-        int high = nibble(text.p[i]), low = nibble(text.p[i + 1]);
-        ok = high >= 0 && low >= 0;
-        if (ok) buf_u8(out, (uint8_t)(high << 4 | low));
-    }
-    return ok ? 0 : err_invalid(e, "cannot parse '%.*s' as hex bytes", CQLT_QUOTE(text));
-}
-
 static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     (void)how;
-    if (t->id == CQL_BLOB) return parse_hex(text, out, e);
+    if (t->id == CQL_BLOB) {
+        bool ok = text.n % 2 == 0;
+        for (size_t i = 0; ok && i < text.n; i += 2) {
+            int high = cqlt_hex_digit(text.p[i]), low = cqlt_hex_digit(text.p[i + 1]);
+            ok = high >= 0 && low >= 0;
+            if (ok) buf_u8(out, (uint8_t)(high << 4 | low));
+        }
+        return ok ? 0 : err_invalid(e, "cannot parse '%.*s' as hex bytes", CQLT_QUOTE(text));
+    }
     for (size_t i = 0; t->id == CQL_ASCII && i < text.n; i++)
         if (text.p[i] & 0x80)
             return err_invalid(e, "Invalid ASCII character in string literal: "
@@ -106,5 +93,5 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 }
 
 const struct cql_family cqlt_text = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = cqlt_key_encode_bytes,
-    .key_decode = cqlt_key_decode_bytes};
+    .validate = validate, .compare = cqlt_compare_bytes, .parse = parse, .text = text,
+    .key_encode = cqlt_key_encode_bytes, .key_decode = cqlt_key_decode_bytes};

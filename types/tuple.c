@@ -78,22 +78,20 @@ static struct slice take_field(struct slice *text) {
     return field;
 }
 
-static int refuse_fields(const struct cql_type *t, uint32_t n, struct err *e) {
-    struct buf type;
-    buf_init(&type, 0);
-    cql_type_print(t, &type);
-    struct slice s = buf_slice(&type);
-    err_invalid(e, "Invalid tuple literal: too many elements. Type %.*s expects %u but got %u", CQLT_QUOTE(s),
-                t->n_args, n);
-    buf_fini(&type);
-    return -1;
-}
-
 static int parse(const struct cql_type *t, struct slice text, struct cql_reading how, struct buf *out, struct err *e) {
     uint32_t n = 0;
     if (text.n == 0) return 0;
     for (struct slice rest = text; rest.p; n++) take_field(&rest);
-    if (n > t->n_args) return refuse_fields(t, n, e);
+    if (n > t->n_args) {
+        struct buf type;
+        buf_init(&type, 0);
+        cql_type_print(t, &type);
+        struct slice s = buf_slice(&type);
+        err_invalid(e, "Invalid tuple literal: too many elements. Type %.*s expects %u but got %u", CQLT_QUOTE(s),
+                    t->n_args, n);
+        buf_fini(&type);
+        return -1;
+    }
     for (uint32_t i = 0; i < n; i++)
         if (parse_field(t->args[i], take_field(&text), how, out, e) < 0) return -1;
     return 0;

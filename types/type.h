@@ -43,7 +43,7 @@ const struct cql_type *cql_type_scalar(enum cql_type_id id);
 static inline bool cql_type_is_collection(const struct cql_type *t) {
     return t->id == CQL_LIST || t->id == CQL_SET || t->id == CQL_MAP;
 }
-/* A collection or UDT whose elements are cells of their own. */
+/* A collection or UDT whose elements are stored as single cells. */
 static inline bool cql_type_is_multicell(const struct cql_type *t) {
     return !t->frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
 }
@@ -160,10 +160,10 @@ int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b);
 /* Kinds of literals in a query text (cql/syntax/ast.h has the same names). */
 enum cql_literal { LIT_STRING, LIT_INTEGER, LIT_FLOAT, LIT_BOOLEAN, LIT_UUID, LIT_HEX, LIT_DURATION };
 
-/* Does the type accept a literal of this kind? (Constants.Literal.testAssignment) */
+/* Whether the type accepts a literal of this kind. (Constants.Literal.testAssignment) */
 bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind);
 
-/* What a literal's text is read with. */
+/* Context for reading the text of a literal. */
 struct cql_reading {
     int64_t now_us;   /* the time of the timestamp "now" */
     bool fixed_zones; /* keyspaces mode: names of time zones are read as in Cassandra 3.11 (docs/types.md) */
@@ -190,8 +190,8 @@ int cql_value_from_json(const struct cql_type *t, struct slice json, struct cql_
 /* ---- key form ---- */
 
 /* Appends the order-preserving form of one clustering value: byte order is the order of
- * cql_value_compare (reversed when desc), no form is a prefix of another, the empty value has a
- * form of its own, and forms of successive columns follow one another. Sets *exact to false when
+ * cql_value_compare (reversed when desc), no form is a prefix of another, the empty value has
+ * another form than all values, and forms of successive columns follow one another. Sets *exact to false when
  * decoding gives an equal value with other bytes (decimal 1.0 and 1.00), otherwise leaves it alone;
  * the row then keeps the original (struct eng_row.key_image). */
 int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact,
@@ -232,3 +232,8 @@ bool cql_collection_finds(const struct cql_type *collection, const struct cql_ty
  * item. */
 void cql_collection_begin(uint32_t n, struct buf *out);
 void cql_elem_put(struct value item, struct buf *out);
+
+/* Reads the next element of a vector. An element of a fixed size (cqlt_type_fixed) has no length;
+ * others follow an unsigned variable-length integer. Returns -1 if malformed. */
+int cql_vector_next(const struct cql_type *t, struct rd *r, struct slice *element);
+void cql_vector_put(const struct cql_type *t, struct slice element, struct buf *out);

@@ -3,7 +3,7 @@
  * (two signed halves). */
 #include "types/family.h"
 
-static bool goes_by_time(const struct cql_type *t) { return t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID; }
+static bool is_by_time(const struct cql_type *t) { return t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID; }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (v.n != 16 && v.n != 0) return err_invalid(e, "UUID should be 16 or 0 bytes (%zu)", v.n);
@@ -12,8 +12,6 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
         return err_invalid(e, "Invalid version for TimeUUID type: 0x%x", v.p[0] >> 4);
     return 0;
 }
-
-static int version_of(struct slice v) { return v.p[6] >> 4; }
 
 /* Most significant half with the timestamp's bytes from high to low; the version is on top. */
 static uint64_t by_time(uint64_t msb) { return msb << 48 | (msb << 16 & 0xFFFF00000000u) | msb >> 32; }
@@ -31,24 +29,18 @@ static void sort_halves(const struct cql_type *t, struct slice v, uint64_t half[
         half[1] ^= sign;
         return;
     }
-    if (goes_by_time(t)) half[1] ^= signed_bytes;
-    if (goes_by_time(t) || version_of(v) == 1) half[0] = by_time(half[0]);
+    if (is_by_time(t)) half[1] ^= signed_bytes;
+    if (is_by_time(t) || v.p[6] >> 4 == 1) half[0] = by_time(half[0]);
 }
 
 static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     if (a.n != 16 || b.n != 16) return (a.n == 16) - (b.n == 16);
-    if (t->id == CQL_UUID && version_of(a) != version_of(b)) return version_of(a) - version_of(b);
+    if (t->id == CQL_UUID && a.p[6] >> 4 != b.p[6] >> 4) return (a.p[6] >> 4) - (b.p[6] >> 4);
     uint64_t x[2], y[2];
     sort_halves(t, a, x);
     sort_halves(t, b, y);
     int i = x[0] == y[0];
     return (x[i] > y[i]) - (x[i] < y[i]);
-}
-
-static int hex_digit(uint8_t c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static int read_uuid(struct slice text, uint8_t out[16]) {
@@ -59,7 +51,7 @@ static int read_uuid(struct slice text, uint8_t out[16]) {
             if (text.p[i++] != '-') return -1;
             continue;
         }
-        int high = hex_digit(text.p[i]), low = hex_digit(text.p[i + 1]);
+        int high = cqlt_hex_digit(text.p[i]), low = cqlt_hex_digit(text.p[i + 1]);
         if (high < 0 || low < 0) return -1;
         out[at++] = (uint8_t)(high << 4 | low);
         i += 2;
@@ -76,7 +68,7 @@ static int read_groups(struct slice text, uint8_t out[16]) {
         uint64_t n = 0;
         size_t from = i;
         for (; i < text.n && text.p[i] != '-'; i++) {
-            int digit = hex_digit(text.p[i]);
+            int digit = cqlt_hex_digit(text.p[i]);
             if (digit < 0 || n >> 59) return -1;
             n = n << 4 | (uint64_t)digit;
         }
@@ -96,7 +88,7 @@ static int parse(const struct cql_type *t, struct slice text, struct cql_reading
         if (t->id == CQL_UUID) return err_invalid(e, "Unable to make UUID from '%.*s'", CQLT_QUOTE(text));
         return err_invalid(e, "Unknown timeuuid representation: %.*s", CQLT_QUOTE(text));
     }
-    if (goes_by_time(t) && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
+    if (is_by_time(t) && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
     buf_put(out, v, sizeof v);
     return 0;
 }
@@ -116,7 +108,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     }
     uint64_t half[2];
     sort_halves(t, v, half);
-    buf_u8(out, (uint8_t)(t->id == CQL_UUID ? 1 + version_of(v) : 2));
+    buf_u8(out, (uint8_t)(t->id == CQL_UUID ? 1 + (v.p[6] >> 4) : 2));
     buf_u64(out, half[0]);
     buf_u64(out, half[1]);
     return 0;
@@ -127,8 +119,8 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     if (head == 0) return 0;
     uint64_t high = cqlt_key_uint(key, 8), low = cqlt_key_uint(key, 8);
     bool lexical = t->id == CQL_LEXICAL_UUID;
-    buf_u64(out, lexical ? high ^ sign : goes_by_time(t) || head == 2 ? from_time(high) : high);
-    buf_u64(out, lexical ? low ^ sign : goes_by_time(t) ? low ^ signed_bytes : low);
+    buf_u64(out, lexical ? high ^ sign : is_by_time(t) || head == 2 ? from_time(high) : high);
+    buf_u64(out, lexical ? low ^ sign : is_by_time(t) ? low ^ signed_bytes : low);
     return head > 16 ? -1 : 0;
 }
 

@@ -23,7 +23,7 @@ static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.
  * or NULL if there is no room for all of them. */
 static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
     size_t left = (size_t)(end - p);
-    for (const struct value *v = values, *behind = values + n; v < behind; v++) {
+    for (const struct value *v = values, *last = values + n; v < last; v++) {
         size_t size = LIKELY(v->n >= 0) ? (size_t)v->n : 0, whole = 4 + size;
         if (UNLIKELY(left < whole)) return NULL;
         store_u32(p, LIKELY(v->n >= 0) ? (uint32_t)size : UINT32_MAX);

@@ -1,6 +1,4 @@
 /* vector<element, dimension>: exactly that many elements, none null. */
-#include "types/vector.h"
-
 #include "types/duration.h"
 #include "types/family.h"
 

@@ -109,7 +109,7 @@ static int32_t offset_by_rule(const struct zone *z, int64_t local_s) {
     int32_t jump = z->saving - z->standard, offset = z->standard;
     int64_t newest = INT64_MIN;
     for (int64_t y = year - 1; y <= year + 1; y++) {
-        /* The new offset holds when the new clock has passed both what is skipped and what is shown twice. */
+        /* The new offset applies after the hours that the clock skips or repeats. */
         int64_t begin = moment_of(&z->begin, y) + (jump > 0 ? jump : 0);
         int64_t end = moment_of(&z->end, y) + (jump < 0 ? -jump : 0);
         if (begin <= local_s && begin > newest) newest = begin, offset = z->saving;
@@ -182,7 +182,7 @@ struct kept {
 };
 static _Atomic(struct kept *) slots[SLOTS]; /* each is set once */
 
-/* Are these ids that Cassandra knows? Other names in the folder are tzdata's own, or left out of the JDK. Without
+/* Whether Cassandra has a zone of this id. Other names in the folder are only in tzdata, not in the JDK. Without
  * a dot the path stays in the folder. */
 static bool is_id(struct slice name) {
     static const char *const others[] = {"EST", "Factory", "HST", "MST", "ROC", "localtime", "posixrules"};
@@ -219,16 +219,12 @@ static struct kept *load(const char *id) {
     return k;
 }
 
-static const char *id_of_name(struct slice name) {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        for (struct slice names = slice_str(rows[i].names); names.p;)
-            if (slice_eq(slice_cut(&names, '|'), name)) return rows[i].id;
-    return NULL;
-}
-
 const struct zone *zone_find(struct slice name) {
     char id[ID_MAX + 1];
-    const char *other = id_of_name(name);
+    const char *other = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rows) && !other; i++)
+        for (struct slice names = slice_str(rows[i].names); names.p && !other;)
+            if (slice_eq(slice_cut(&names, '|'), name)) other = rows[i].id;
     if (!other && !is_id(name)) return NULL;
     if (other) snprintf(id, sizeof(id), "%s", other);
     else snprintf(id, sizeof(id), "%.*s", SLICE_FMT(name));

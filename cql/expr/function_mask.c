@@ -4,7 +4,6 @@
 
 #include "cql/expr/function.h"
 #include "cql/expr/md2.h"
-#include "types/vector.h"
 
 enum { PARAMETERS_MAX = 4 };
 

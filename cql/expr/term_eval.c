@@ -5,7 +5,6 @@
 #include "cql/expr/term.h"
 #include "cql/expr/term_sort.h"
 #include "cql/row/row_view.h"
-#include "types/vector.h"
 
 /* ---- values of the statement ---- */
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "types/vector.h"
 
 struct entry {
     struct value key, value;

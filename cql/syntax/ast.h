@@ -345,10 +345,10 @@ struct ast_stmt {
  * alternative at input 'x' (...)"), or ERR_INVALID for what Cassandra refuses while parsing. text
  * must outlive the tree. cassandra_words: the mode whose words errors have. */
 struct ast_stmt *cql_parse(struct arena *a, struct slice text, bool cassandra_words, struct err *e) MUST_CHECK;
-/* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else.
- * text must outlive the tree. */
+/* Parses a type as a column's definition contains it. Returns NULL with ERR_INVALID if the text is something
+ * else. text must outlive the tree. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* The kind that the first word begins: SELECT to BATCH; STMT_KINDS: another. */
+/* Returns the kind of statement that the first word begins, SELECT to BATCH, or STMT_KINDS for other words. */
 enum stmt_kind cql_parse_kind(struct slice text);
 /* A value as errors quote it: every marker is a ?. */
 void ast_quote_expr(const struct ast_expr *x, struct buf *out);
@@ -357,7 +357,7 @@ void ast_print_selector(const struct ast_expr *x, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);
-/* The table that a SELECT, INSERT, UPDATE or DELETE names; NULL means another statement. */
+/* Returns the table that a SELECT, INSERT, UPDATE or DELETE names, or NULL for other statements. */
 const struct ast_name *ast_table(const struct ast_stmt *s);
 /* WHERE and IF of a statement; NULL where its kind has none. */
 const struct ast_where *ast_where(const struct ast_stmt *s);

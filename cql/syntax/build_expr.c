@@ -15,28 +15,24 @@ static struct ast_expr *leaf(struct parse *p, enum ast_expr_kind kind, struct to
     return x;
 }
 
-/* A float of a statement fits into a double, whatever its column's type is: Cassandra's parser reads
- * it as a Java double, and then reads that one's text, "Infinity", as a decimal. */
-static void check_float(struct parse *p, struct slice text) {
-    uint64_t value;
-    struct err ignored = {0};
-    struct buf wire;
-    buf_init(&wire, 0);
-    bool read = cql_literal_parse(cql_type_scalar(CQL_DOUBLE), LIT_FLOAT, text, "",
-                                  (struct cql_reading){0}, &wire, &ignored) == 0;
-    value = read && wire.n == 8 ? load_u64(wire.p) << 1 >> 1 : 0;
-    buf_fini(&wire);
-    if (value == UINT64_C(0x7FF0000000000000))
-        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException Character I is neither a "
-                       "decimal digit number, decimal point, nor \"e\" notation exponential mark.",
-                    SLICE_FMT(p->text));
-}
-
 struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t) {
     struct ast_expr *x = leaf(p, EXPR_LITERAL, t);
     x->literal = kind;
     x->text = cqli_token_text(p, t);
-    if (kind == LIT_FLOAT) check_float(p, x->text);
+    if (kind != LIT_FLOAT) return x;
+    /* A float of a statement must fit into a double, whatever its column's type is: Cassandra's parser reads
+     * it as a Java double, and then reads the text of the double, "Infinity", as a decimal. */
+    struct err ignored = {0};
+    struct buf wire;
+    buf_init(&wire, 0);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_DOUBLE), LIT_FLOAT, x->text, "", (struct cql_reading){0}, &wire,
+                               &ignored);
+    bool infinite = rc == 0 && wire.n == 8 && load_u64(wire.p) << 1 >> 1 == UINT64_C(0x7FF0000000000000);
+    buf_fini(&wire);
+    if (infinite)
+        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException Character I is neither a "
+                       "decimal digit number, decimal point, nor \"e\" notation exponential mark.",
+                    SLICE_FMT(p->text));
     return x;
 }
 
@@ -178,7 +174,7 @@ struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr 
     return c;
 }
 
-/* A hint is of what stands behind it, and what is selected is selected of both: (u) x.a is ((u) x).a. */
+/* A type hint applies to the first name of the expression that follows it: (u) x.a means ((u) x).a. */
 struct ast_expr *cqli_hint(struct parse *p, struct token first, struct ast_type *t, struct ast_expr *x) {
     bool selects = x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE;
     if (p->failed) return x;

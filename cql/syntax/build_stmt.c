@@ -1,6 +1,5 @@
 /* Nodes of properties and statements. */
 #include "cql/syntax/build.h"
-#include "cql/syntax/object_name.h"
 #include "keyspaces/ddl_error.h"
 
 /* ---- properties ---- */
@@ -53,8 +52,6 @@ struct ast_prop_value *cqli_prop_term(struct parse *p, const struct ast_expr *te
     return v;
 }
 
-struct ast_props *cqli_props(struct parse *p) { return NEW(p, struct ast_props); }
-
 static void quote_prop(const struct ast_prop_value *v, struct buf *out) {
     if (v->kind != PROP_MAP) {
         bool string = v->kind == PROP_LITERAL && v->literal == LIT_STRING;
@@ -81,7 +78,7 @@ static const char *prop_words(struct parse *p, const struct ast_prop_value *v) {
     return s ? s : cqli_nomem(p);
 }
 
-/* True when the clause has named it before. The first use of a name stays in named, with at. */
+/* Returns whether the clause has named it before. Stores the first use of a name in named, with at. */
 static bool is_named(struct parse *p, struct name_tree *named, struct slice name, uint32_t at) {
     int rc = p->failed ? 0 : name_tree_put(named, name, at);
     if (rc < 0) cqli_nomem(p);
@@ -152,6 +149,23 @@ void cqli_stmt_end(struct parse *p, struct ast_stmt *s) {
     if (end > s->source.p) s->source.n = (size_t)(end - s->source.p);
 }
 
+const struct ast_name *ast_any_table(const struct ast_stmt *s) {
+    switch (s->kind) {
+    case STMT_BATCH: return s->batch.n ? ast_any_table(s->batch.stmts[0]) : NULL;
+    case STMT_CREATE_TABLE: return &s->create_table.table;
+    case STMT_ALTER_TABLE: return &s->alter_table.table;
+    case STMT_DROP_TABLE:
+    case STMT_DROP_VIEW: return &s->drop.name;
+    case STMT_CREATE_INDEX: return &s->other->create_index.table;
+    case STMT_CREATE_VIEW: return &s->other->create_view.name;
+    case STMT_ALTER_VIEW: return &s->other->alter_view.name;
+    case STMT_CREATE_TRIGGER:
+    case STMT_DROP_TRIGGER: return &s->other->trigger.table;
+    case STMT_TRUNCATE: return &s->other->truncate.table;
+    default: return ast_table(s);
+    }
+}
+
 /* ---- assignments ---- */
 
 struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
@@ -159,9 +173,9 @@ struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignm
     if (!s->n) p->named = (struct name_tree){.arena = p->arena};
     const struct ast_assignment *all = s->p;
     const uint32_t *first = name_tree_find(&p->named, slice_str(a->column));
-    /* A column is set as a whole once and alone, and a field of it once; every other assignment may
-     * be repeated. An assignment to a whole column is always the first of its column, so looking at
-     * the first one is enough. */
+    /* A whole column is assigned once and alone, and a field of it once; every other assignment may
+     * be repeated. An assignment to a whole column is always the first of its column, so only the
+     * first one is checked. */
     bool contradicts = first ? a->op == ASSIGN_SET || all[*first].op == ASSIGN_SET
                              : is_named(p, &p->named, slice_str(a->column), s->n);
     if (!contradicts && a->op == ASSIGN_FIELD) {

@@ -56,7 +56,7 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
     if (!want) want = args->n;
     if (args->n != want + (generic == CQL_VECTOR)) {
         cqli_reject(p, args->n > want ? a[want].comma : p->prev);
-        /* 3.11 has no vectors, so that its parser knows what is missing in map<text>. */
+        /* 3.11 has no vectors, so its parser can name the missing token in map<text>. */
         if (args->n < want && !p->cassandra_words) p->expected = "','";
         return x;
     }

@@ -1,10 +1,10 @@
 /* The grammar of CQL (Cassandra 3.11 to 5.0, and what Amazon Keyspaces adds). Actions only build nodes; what a name means is decided later.
  *
  * Terms (values) and selectors are two grammars, as in Cassandra: a bare name is a selector and never a term. COUNT, TTL, WRITETIME,
- * MAP, FROZEN and the type names are plain identifiers here. JSON and DISTINCT behind SELECT, which may also be columns, are told
- * apart by parse.c, which looks one token ahead.
+ * MAP, FROZEN and the type names are plain identifiers here. JSON and DISTINCT after SELECT may also be columns; parse.c decides
+ * by the next token.
  *
- * grammar_schema.y and grammar_access.y go on; the build joins the three. */
+ * grammar_schema.y and grammar_access.y contain the rest; the build joins the three. */
 %name cqli_lemon
 %token_prefix T_
 %token_type {struct token}

@@ -49,9 +49,9 @@ eq_opt ::= EQ.
 %type prop_map {struct ast_prop_value *}
 %type prop_entries {struct seq *}
 %type prop_item {struct ast_prop_value *}
-props_opt(A) ::= . { A = cqli_props(p); }
+props_opt(A) ::= . { A = NEW(p, struct ast_props); }
 props_opt(A) ::= WITH props(B). { A = B; }
-props(A) ::= name(B) EQ prop_value(C). { A = cqli_prop_add(p, cqli_props(p), B, C); }
+props(A) ::= name(B) EQ prop_value(C). { A = cqli_prop_add(p, NEW(p, struct ast_props), B, C); }
 props(A) ::= props(B) AND name(C) EQ prop_value(D). { A = cqli_prop_add(p, B, C, D); }
 prop_value(A) ::= literal(B). { A = cqli_prop_literal(p, B); }
 prop_value(A) ::= IDENT(B). { A = cqli_prop_word(p, B); }
@@ -77,11 +77,11 @@ prop_item(A) ::= term(B). { A = cqli_prop_term(p, B); }
 table_prop_name(A) ::= name(B). { A = B; }
 table_prop_name(A) ::= COMPACT(B). { A = cqli_ident(p, B); }
 table_prop_name(A) ::= CLUSTERING(B). { A = cqli_ident(p, B); }
-table_props_opt(A) ::= . { A = cqli_props(p); }
+table_props_opt(A) ::= . { A = NEW(p, struct ast_props); }
 table_props_opt(A) ::= WITH table_props(B). { A = B; }
-table_props(A) ::= table_prop_name(B) EQ prop_value(C). { A = cqli_prop_add(p, cqli_props(p), B, C); }
-table_props(A) ::= COMPACT STORAGE. { A = cqli_props(p); A->compact_storage = true; }
-table_props(A) ::= CLUSTERING ORDER BY LP clusterings(B) RP. { A = cqli_props(p); cqli_table_props(p, A, B); }
+table_props(A) ::= table_prop_name(B) EQ prop_value(C). { A = cqli_prop_add(p, NEW(p, struct ast_props), B, C); }
+table_props(A) ::= COMPACT STORAGE. { A = NEW(p, struct ast_props); A->compact_storage = true; }
+table_props(A) ::= CLUSTERING ORDER BY LP clusterings(B) RP. { A = NEW(p, struct ast_props); cqli_table_props(p, A, B); }
 table_props(A) ::= table_props(B) AND table_prop_name(C) EQ prop_value(D). { A = cqli_prop_add(p, B, C, D); }
 table_props(A) ::= table_props(B) AND COMPACT STORAGE. { A = B; A->compact_storage = true; }
 table_props(A) ::= table_props(B) AND CLUSTERING ORDER BY LP clusterings(C) RP. { A = B; cqli_table_props(p, A, C); }

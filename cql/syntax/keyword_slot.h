@@ -1,6 +1,5 @@
-/* Where the words of keyword.def are found: each has a slot of its own in a table that
- * keyword_slots.c makes when Tally is built. A word is two numbers, of its first eight bytes and of
- * the rest, in lower case and with 0 behind it: these compare as the words do. */
+/* A perfect hash table of the words of keyword.def, which keyword_slots.c makes when Tally is built. The key of
+ * a word is two numbers, of its first eight bytes and of the rest, in lower case and padded with 0. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,12 +1,11 @@
-#include "cql/syntax/object_name.h"
-
-#include "base/name_tree.h"
+/* Names of JMX objects, "domain:key=value,key=value", which GRANT ... ON MBEAN names. This server has none. */
+#include "cql/syntax/build.h"
 
 enum { PROPERTIES_MAX = 64 };
 
 struct reader {
     const char *p, *end;
-    bool pattern, any, open; /* any: * stands for further properties; open: it is what was read last */
+    bool pattern, any, open; /* any: a * for further properties was read; open: it was read last */
     uint32_t n;
     struct slice keys[PROPERTIES_MAX];
 };
@@ -55,7 +54,7 @@ bool object_name_read(struct slice s, bool *pattern) {
         } else {
             is = read_key(&r) && read_value(&r);
         }
-        if (is && r.p < r.end && ++r.p == r.end) is = r.open; /* a comma may be last behind * alone */
+        if (is && r.p < r.end && ++r.p == r.end) is = r.open; /* only after * may a comma be last */
     }
     *pattern = r.pattern;
     return is;

@@ -7,7 +7,7 @@
 #include "cql/syntax/keyword_slots.h"
 
 struct keyword {
-    uint8_t word[KEYWORD_MAX + 1]; /* with 0 behind it, to the end: its key's two numbers */
+    uint8_t word[KEYWORD_MAX + 1]; /* padded with 0: the two numbers of its key */
     bool reserved;
     uint16_t code;
 };
@@ -20,7 +20,7 @@ static const struct keyword keywords[] = {
 
 /* ---- characters ---- */
 
-/* NUMBER: what stands behind digits and may belong to them */
+/* NUMBER: a character that continues a number, a UUID or a duration after digits */
 enum { SPACE = 1, DIGIT = 2, HEX = 4, LETTER = 8, WORD = 16, NUMBER = 32 };
 static const uint8_t kinds[256] = {
     [' '] = SPACE, ['\t'] = SPACE, ['\n'] = SPACE, ['\r'] = SPACE,
@@ -39,7 +39,7 @@ static int lower(int c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
 
 static int peek(const struct token_reader *r, size_t i) { return i < r->text.n ? r->text.p[i] : -1; }
 
-/* Behind what is of the kind from i on. */
+/* Returns the index after the run of characters of this kind that starts at i. */
 static size_t skip(const struct token_reader *r, size_t i, uint8_t kind) {
     while (i < r->text.n && kinds[r->text.p[i]] & kind) i++;
     return i;
@@ -120,7 +120,7 @@ static size_t char_len(const struct token_reader *r, size_t at) {
     return n;
 }
 
-/* The character at `at` is not the one that must be there. */
+/* The character at `at` is a wrong one. */
 static struct token wrong_char(struct token_reader *r, size_t at, const char *want) {
     struct token_place pl = token_place(r->text, r->text.p + at);
     if (at >= r->text.n) {
@@ -174,7 +174,8 @@ static struct token read_quoted(struct token_reader *r, int quote, uint16_t code
     return make(r, code, i + 1);
 }
 
-/* End of digits and a designator (P1Y: digits, then one of the letters, in order), or at when there is none. */
+/* Returns the end of digits and a designator (P1Y: digits, then one of the letters, in order), or at if there is
+ * none. */
 static size_t iso_part(const struct token_reader *r, size_t at, const char *letters, bool *any) {
     for (; *letters; letters++) {
         size_t i = skip_digits(r, at);
@@ -213,7 +214,7 @@ static size_t unit_len(const struct token_reader *r, size_t i) {
     return c == 'y' || c == 'w' || c == 'd' || c == 'h' || c == 'm' || c == 's' ? 1 : 0;
 }
 
-/* Behind a digit n, u and the micro sign begin a unit and nothing else: an s must follow. */
+/* After a digit, n, u and the micro sign only begin a unit: an s must follow. */
 static bool is_half_unit(const struct token_reader *r, size_t i) {
     int c = lower(peek(r, i));
     return c == 'n' || c == 'u' || (c == 0xc2 && peek(r, i + 1) == 0xb5);
@@ -269,7 +270,7 @@ static struct token read_number(struct token_reader *r, size_t digits) {
         }
         return make(r, T_DURATION, digits);
     }
-    /* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
+    /* A whole number or, with a fraction or an exponent, a real one. It begins at `digits`, after a sign. */
     size_t i = whole;
     if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
     else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
@@ -296,7 +297,7 @@ static struct token read_word(struct token_reader *r) {
     return t;
 }
 
-/* Behind a minus an n or i begins -NaN or -Infinity and nothing else: Cassandra's lexer looks no further ahead. */
+/* After a minus, n or i only begins -NaN or -Infinity, because Cassandra's lexer looks no further ahead. */
 static struct token read_negative(struct token_reader *r, const char *word, uint16_t code) {
     size_t at = r->at + 1;
     for (; *word; word++, at++)

@@ -1,8 +1,8 @@
 /* The tokenizer: query text to tokens, one at a time, without copying.
  *
  * Life: token_reader_init on the text, token_next until T_END or T_ERROR. A token points into the
- * text; positions are turned into line and column only when an error is worded. The rules are
- * Cassandra's lexer: a sign belongs to the number behind it, a UUID comes before a number or a
+ * text; line and column are computed only for an error. The rules are those of
+ * Cassandra's lexer: a sign belongs to the number after it, a UUID comes before a number or a
  * name, and comments that begin with two dashes or slashes need a line end. */
 #pragma once
 

@@ -12,7 +12,7 @@ struct condition {
     enum condition_access access;
     uint16_t field;
     enum ast_op op;
-    const struct cql_type *type; /* of what is compared: the column's, the element's or the field's */
+    const struct cql_type *type; /* of the values compared: the column's, the element's or the field's */
     const struct term *element;
     bool in_marker;              /* IN ?: values[0] is a list */
     uint32_t n_values;
@@ -214,7 +214,7 @@ int condition_match(const struct bound_condition *b, struct cql_run *r, const st
     struct value first = b->n_values ? b->values[0] : value_null();
     struct err *e = r->err;
     uint32_t n;
-    /* all earlier conditions held: a fault behind a false condition is not reported */
+    /* all earlier conditions held: after a false condition no fault is reported */
     if (c->access == ELEMENT && t->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
         return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
     if (value_is_unset(first)) return err_invalid(e, "Invalid 'unset' value in condition");

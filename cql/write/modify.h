@@ -148,8 +148,8 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 /* Values by ordinal of the table's columns. */
 int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
 
-/* modify_change.c: all rows of the write become changes of its partitions' mutations, and what they
- * cost goes to the request's op_cost. */
+/* modify_change.c: adds changes for all rows of the write to the mutations of its partitions, and their
+ * cost to the request's op_cost. */
 int modify_add(struct modify_write *w, struct mutations *to) MUST_CHECK;
 /* For a conditional write that was not applied: charges the existing rows, which may be NULL. */
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row,

@@ -117,7 +117,7 @@ static int add_size(struct row_sizing *f, struct op_write *to, const struct eng_
     return 0;
 }
 
-/* ---- a row and what is laid on it ---- */
+/* ---- a row and its changes ---- */
 
 /* Copies the current row, to be resolved. The caller rewinds the arena afterwards. */
 static int copy(struct row_sizing *f, struct eng_row *row) {

@@ -1,4 +1,4 @@
-/* A tool of the build: finds a factor by which each word of keyword.def has a slot of its own, and
+/* A tool of the build: finds a factor for which no two words of keyword.def have the same slot, and
  * prints the slots as a C header. */
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int main(void) {
     unsigned left = TRIES;
     do factor = factor * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     while (--left && !fill(factor | 1, slots));
-    if (!left) return fprintf(stderr, "keyword.def: no factor gives each word a slot of its own\n"), 1;
+    if (!left) return fprintf(stderr, "keyword.def: every factor gives two words the same slot\n"), 1;
     printf("#define KEYWORD_FACTOR UINT64_C(0x%016llx)\nstatic const uint8_t keyword_slots[KEYWORD_SLOTS] = {",
            (unsigned long long)(factor | 1));
     for (unsigned i = 0; i < KEYWORD_SLOTS; i++) printf("%s%u,", i % 32 ? "" : "\n    ", slots[i]);

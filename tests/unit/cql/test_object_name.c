@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "cql/syntax/object_name.h"
+#include "cql/syntax/build.h"
 
 static void test_names_are_taken_as_java_takes_them(void **state) {
     static const char *const names[] = {"a:b=c",   "a:b=c,d=e", "a:b=\"c\"", "a:b=",        ":b=c",
