@@ -29,7 +29,10 @@ int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
 
 /* Applies auto scaling at the end of a minute with this mean use. */
 static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
-    if (!c->scaling.enabled || !c->provisioned) return;
+    if (!c->scaling.enabled || !c->provisioned) {
+        c->minutes_above = c->minutes_below = 0;
+        return;
+    }
     int64_t current = capacity_rate(c, INT64_MAX);
     double percent = 100.0 * (double)mean / (double)current;
     c->minutes_above = percent > c->scaling.target_percent ? c->minutes_above + 1 : 0;

@@ -595,6 +595,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
     struct limit_table *t = table_open(l, object);
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     if (!t || t->mode != LIMITS_ENFORCE) return true;
+    table_follow(l, t);
     const struct charge_item part = {.object = object, .keyspace = t->keyspace, .table = t->table};
     const struct limit_ask ask = {0};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};

@@ -477,6 +477,58 @@ static void test_auto_scaling_follows_its_target(void **state) {
     limiter_free(w.l);
 }
 
+/* Auto scaling raises the capacity while the table is in debt. A read that asks whether it may begin is the first to
+ * come after that: it finds the raised capacity, and the debt paid at the rate of each minute. */
+static void test_a_read_may_begin_by_the_capacity_of_its_minute(void **state) {
+    (void)state;
+    struct limiter_options o = options("connection=1000000,partition-read=1000000");
+    const struct capacity c = {.provisioned = true, .units = 10,
+                               .scaling = {.enabled = true, .minimum = 10, .maximum = 1000, .target_percent = 50}};
+    struct world w;
+    o.scales = true;
+    open_world(&w, &o);
+    set_time(w.l, w.now_us);
+    assert_int_equal(limiter_define(w.l, 1, "k", "t", &c, &c), 0);
+    for (int i = 0; i < 238; i++, w.now_us += S / 2) assert_true(reads(&w, i, 10));
+    assert_true(reads(&w, 1, 2000)); /* a second before the end of the second minute above the target */
+    w.now_us += (int64_t)41 * S;
+    set_time(w.l, w.now_us);
+    assert_true(limiter_may_read(w.l, 1, &w.c, &w.v));
+    const struct limit_table *t = table_now(&w, 1);
+    assert_in_range(t->read_bucket.rate, 50, 2000);
+    assert_int_equal(t->read_bucket.rate, capacity_rate(&t->read, INT64_MAX) * 2);
+    limiter_free(w.l);
+}
+
+/* Two minutes above the target are in a row only if auto scaling counted in between. */
+static void test_auto_scaling_counts_its_minutes_anew_after_it_was_off(void **state) {
+    (void)state;
+    for (int on_demand = 0; on_demand < 2; on_demand++) {
+        struct limiter_options o = options("partition-write=1000000");
+        o.scales = true;
+        struct world w;
+        open_world(&w, &o);
+        struct capacity p = {.provisioned = true, .units = 100,
+                             .scaling = {.enabled = true, .minimum = 50, .maximum = 150, .target_percent = 70}};
+        struct capacity off = p;
+        if (on_demand) off = (struct capacity){0};
+        else off.scaling.enabled = false;
+        assert_int_equal(limiter_define(w.l, 1, "k", "t", &p, &p), 0);
+        minute_of(&w, 90);
+        assert_int_equal(write_capacity(&w), 100); /* one minute above the target */
+        set_time(w.l, w.now_us);
+        assert_int_equal(limiter_define(w.l, 1, "k", "t", &off, &off), 0);
+        for (int i = 0; i < 3; i++) minute_of(&w, 1);
+        set_time(w.l, w.now_us);
+        assert_int_equal(limiter_define(w.l, 1, "k", "t", &p, &p), 0);
+        minute_of(&w, 90);
+        assert_int_equal(write_capacity(&w), 100);
+        minute_of(&w, 90);
+        assert_int_equal(write_capacity(&w), 129);
+        limiter_free(w.l);
+    }
+}
+
 static void test_the_innocent_table_and_partition_do_not_pay(void **state) {
     (void)state;
     struct limiter_options o = options("on-demand-write=100,partition-write=10");
@@ -604,6 +656,8 @@ int main(void) {
         cmocka_unit_test(test_numbers_beyond_the_bound_are_refused),
         cmocka_unit_test(test_on_demand_after_provisioned_begins_with_half_of_it),
         cmocka_unit_test(test_auto_scaling_follows_its_target),
+        cmocka_unit_test(test_a_read_may_begin_by_the_capacity_of_its_minute),
+        cmocka_unit_test(test_auto_scaling_counts_its_minutes_anew_after_it_was_off),
         cmocka_unit_test(test_the_innocent_table_and_partition_do_not_pay),
         cmocka_unit_test(test_a_hot_partition_is_not_forgotten_among_many),
         cmocka_unit_test(test_entities_are_counted_apart_from_units),
