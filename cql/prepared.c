@@ -45,6 +45,8 @@ struct prepared_cache {
     atomic_uint_fast64_t first_opened;  /* of the first; n_changes if none is open */
     uint64_t n_changes;                 /* statements that lost their columns so far; under the lock */
     uint64_t changes[CHANGES];          /* the last such change, by a hash of the statement's id; 0 if none */
+    bool evicted[CHANGES];              /* by the same hash; under the lock: since the last change of the schema */
+    uint64_t generation;                /* of the schema after that change */
     _Atomic(struct cql_prepared *) buckets[BUCKETS];
 };
 
@@ -130,13 +132,29 @@ static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
     cql_prepared_unref(p);
 }
 
+static uint32_t change_of(const struct cql_prepared *p) { return load_u32(p->info.id) % CHANGES; }
+
+/* Under the lock: statements with this hash may have other columns from now on. */
+static void columns_changed(struct prepared_cache *c, uint32_t hash) {
+    c->changes[hash] = ++c->n_changes;
+    if (!c->first) atomic_store(&c->first_opened, c->n_changes);
+}
+
 /* Under the lock: the statement's columns have changed, or its table is gone. */
 static void evict_changed(struct prepared_cache *c, struct cql_prepared *p) {
-    if (p->info.result.n) {
-        c->changes[load_u32(p->info.id) % CHANGES] = ++c->n_changes;
-        if (!c->first) atomic_store(&c->first_opened, c->n_changes);
-    }
+    if (p->info.result.n) columns_changed(c, change_of(p));
     if (p->cached) unlink_entry(c, p);
+}
+
+/* Under the lock. Clients keep the columns of an evicted statement, which the next change of the schema may be about. A
+ * statement that was compiled before the last change, and not looked up since, may have lost its columns already. */
+static void evict(struct prepared_cache *c, struct cql_prepared *p) {
+    if (atomic_load(&p->checked) < c->generation) {
+        evict_changed(c, p);
+        return;
+    }
+    if (p->info.result.n) c->evicted[change_of(p)] = true;
+    unlink_entry(c, p);
 }
 
 void cql_client_open(struct cql_db *db, struct cql_client *client) {
@@ -200,7 +218,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     _Atomic(struct cql_prepared *) *head = &c->buckets[bucket_of(p->info.id)];
     struct cql_prepared *old = atomic_load(head);
     while (old && memcmp(old->info.id, p->info.id, 16)) old = atomic_load(&old->next);
-    p->info.result.change = p->statement->result.change = c->changes[load_u32(p->info.id) % CHANGES];
+    p->info.result.change = p->statement->result.change = c->changes[change_of(p)];
     atomic_fetch_add(&p->refs, 1);
     p->cached = true;
     p->unlisted = old && old->unlisted;
@@ -217,7 +235,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
             list_remove(c, x);
             list_append(c, x);
         } else {
-            unlink_entry(c, x);
+            evict(c, x);
         }
     }
     pthread_mutex_unlock(&c->lock);
@@ -364,6 +382,11 @@ void prepared_on_change(void *arg, const struct schema_change *change) {
                    (of_keyspace || strcmp(use->table->name, change->name) == 0);
         if (uses && validity_in(now, p) == INVALID) evict_changed(c, p);
     }
+    for (uint32_t hash = 0; hash < CHANGES; hash++) {
+        if (c->evicted[hash]) columns_changed(c, hash);
+        c->evicted[hash] = false;
+    }
+    c->generation = now->generation;
     pthread_mutex_unlock(&c->lock);
     schema_unref(now);
 }

@@ -169,6 +169,53 @@ static void test_a_client_that_prepares_again_gets_rows_without_columns(void **s
     harness_close(&h);
 }
 
+/* A cache that holds a few statements. */
+static void make_cache_small(struct harness *h) {
+    struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = h->mode,
+                               .prepared_bytes = 20000};
+    cql_db_free(h->db);
+    h->db = cql_db_new(&o, &h->err);
+    assert_non_null(h->db);
+}
+
+/* Prepares so many statements on another table that every one from before is evicted. */
+static void evict_all(struct harness *h) {
+    uint8_t id[16];
+    char cql[96];
+    for (int i = 0; i < 60; i++) {
+        snprintf(cql, sizeof(cql), "SELECT v FROM ks.u WHERE p = %d", i);
+        harness_prepare(h, cql, id);
+    }
+}
+
+/* Its entry is evicted before the columns change, and another client is the first to prepare it again. */
+static void test_rows_carry_columns_though_the_statement_was_evicted_before_they_changed(void **state) {
+    (void)state;
+    struct harness h;
+    struct cql_client old, late;
+    uint8_t id[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    make_cache_small(&h);
+    cql_client_open(h.db, &old);
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    evict_all(&h);
+    assert_false(is_known(&h, id, 0, NULL));
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id); /* with the same columns */
+    assert_true(knows(&h, &old, id));
+    evict_all(&h);
+    run_ok(&h, "ALTER TABLE ks.t ADD a int");
+    harness_prepare(&h, "SELECT * FROM ks.t", id);
+    assert_false(knows(&h, &old, id));
+    cql_client_open(h.db, &late);
+    assert_false(knows(&h, &late, id)); /* while the old connection is open */
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id);
+    assert_true(knows(&h, &old, id));
+    cql_client_close(h.db, &old);
+    assert_true(knows(&h, &late, id));
+    cql_client_close(h.db, &late);
+    harness_close(&h);
+}
+
 static void test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them(void **state) {
     (void)state;
     struct harness h;
@@ -301,6 +348,25 @@ static void test_statements_of_a_batch_are_of_one_version_of_their_table(void **
     harness_close(&h);
 }
 
+static void test_a_statement_that_was_compiled_before_a_change_and_evicted_after_it_has_changed_columns(void **state) {
+    (void)state;
+    struct harness h, altering;
+    struct cql_client old;
+    uint8_t id[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    make_cache_small(&h);
+    cql_client_open(h.db, &old);
+    alter_meanwhile(&h, &altering, "ALTER TABLE ks.t ADD a int");
+    prepare_for(&h, &old, "SELECT * FROM ks.t", id); /* has two columns */
+    assert_null(meanwhile.next);
+    evict_all(&h);
+    harness_prepare(&h, "SELECT * FROM ks.t", id);
+    assert_false(knows(&h, &old, id));
+    cql_client_close(h.db, &old);
+    client_close(&altering);
+    harness_close(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_of_prepared_statements_can_be_deleted),
@@ -311,6 +377,8 @@ int main(void) {
         cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
         cmocka_unit_test(test_rows_carry_columns_while_a_connection_from_before_the_change_is_open),
         cmocka_unit_test(test_a_client_that_prepares_again_gets_rows_without_columns),
+        cmocka_unit_test(test_a_statement_that_was_compiled_before_a_change_and_evicted_after_it_has_changed_columns),
+        cmocka_unit_test(test_rows_carry_columns_though_the_statement_was_evicted_before_they_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
