@@ -74,10 +74,10 @@ class Row:
 
 class Partition:
     def __init__(self, table):
-        self.table, self.rows, self.deleted, self.ranges, self.static = table, {}, NOTHING, [], Row(table.statics)
+        self.table, self.rows, self.deleted, self.ranges, self.static = table, {}, NOTHING, [], table.new_row(table.statics)
 
     def row(self, c):
-        return self.rows.setdefault(c, Row(self.table.regulars))
+        return self.rows.setdefault(c, self.table.new_row(self.table.regulars))
 
     def deleted_at(self, c):
         return max([self.deleted] + [ts for ts, low, high in self.ranges if low <= c < high])
@@ -109,14 +109,33 @@ class Table:
 
     def __init__(self, regulars, statics):
         self.regulars, self.statics, self.partitions, self.now = regulars, statics, {}, 0
+        self.default_ttl, self.dropped = 0, {}  # dropped: columns that came back, and the time up to which their values stay away
+
+    def new_row(self, kinds):
+        row = Row(kinds)
+        for name in kinds.keys() & self.dropped.keys():
+            row.columns[name].delete(self.dropped[name])
+        return row
+
+    def drop_and_add(self, ts, name):
+        """The column goes, with every value that was written at ts or before, also those that come later; then it comes back."""
+        self.dropped[name] = ts
+        for part in self.partitions.values():
+            for row in [part.static] if name in self.statics else part.rows.values():
+                row.columns[name].delete(ts)
+
+    def truncate(self):
+        self.partitions = {}
 
     def partition(self, p):
         return self.partitions.setdefault(p, Partition(self))
 
     def until(self, ttl):
+        """ttl: None where the statement has none."""
+        ttl = self.default_ttl if ttl is None else ttl
         return self.now + ttl if ttl else NEVER
 
-    def insert(self, ts, p, c, values, statics, ttl=0):
+    def insert(self, ts, p, c, values, statics, ttl=None):
         part, until = self.partition(p), self.until(ttl)
         if c is not None:
             part.row(c).marker.write(ts, True, until)
@@ -125,7 +144,7 @@ class Table:
         for n, v in statics.items():
             part.static.columns[n].assign(ts, v, until)
 
-    def update(self, ts, p, c, changes, ttl=0):
+    def update(self, ts, p, c, changes, ttl=None):
         """changes: (column, what, key, value): assign, put (elements), remove (keys), delete."""
         for name, what, keys, value in changes:
             row = self.partition(p).static if name in self.statics else self.partition(p).row(c)

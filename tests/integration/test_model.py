@@ -1,6 +1,6 @@
 """Random statements on a server and on a plain model of CQL (cql_model.py): whatever is read is what the model holds, at every page size, across flushes,
-compactions, restarts and kill -9, as time passes, when tables are truncated, altered and, beside them, dropped while others write, and whatever faults requests meet before or after
-they are applied. No Cassandra is needed; the seeds are fixed."""
+compactions, restarts and kill -9, as time passes, when tables are truncated, altered and, beside them, dropped while others write, when columns go and come back, defaults, capacities
+and Regions change between statements that were prepared before, and whatever faults requests meet before or after they are applied. No Cassandra is needed; the seeds are fixed."""
 import http.client
 import itertools
 import json
@@ -32,7 +32,8 @@ LASTING = 3  # of the others rows live for seconds and static values do not, so 
 FAULTS = [{"error": "WriteTimeout"}, {"error": "ReadFailure"}, {"error": "Overloaded"}, {"close": True}]
 FLAGS = ("--control", "on", "--ddl-delay", "none", "--admin-port", str(free_port()))
 LOST = [(None,)]  # the answer of what was applied
-DEFINITION = "p int, c int, x int static, t set<int> static, y blob static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
+COLUMNS = {"x": "x int static", "t": "t set<int> static", "y": "y blob static", "a": "a int", "b": "b int", "s": "s set<int>", "m": "m map<int, int>"}
+DEFINITION = f"p int, c int, {', '.join(COLUMNS.values())}, PRIMARY KEY (p, c)"
 
 
 def literal(value):
@@ -121,6 +122,7 @@ class Run:
         self.prepared = {}
         partitioner = self.session.execute("SELECT partitioner FROM system.local").one().partitioner
         self.ring = MD5Token if partitioner == RANDOM else Murmur3Token
+        self.has_properties = "system_schema_mcs" in self.cluster.metadata.keyspaces
 
     def close(self):
         self.cluster.shutdown()
@@ -154,7 +156,10 @@ class Run:
         return {n: self.value(k) for n, k in kinds.items() if self.rng.random() < 0.5}
 
     def ttl(self):
-        return self.rng.choice([0, 0, 0, 5, 50])
+        return self.rng.choice([None, 0, 0, 5, 50])  # None: the table's default
+
+    def using(self, ts, ttl):
+        return f"USING TIMESTAMP {ts}{'' if ttl is None else f' AND TTL {ttl}'}"
 
     def execute(self, statement, size=None, bound=None):
         """Its rows; now and then it meets a fault: before it is applied, and is sent again, or after, and then is not."""
@@ -192,7 +197,7 @@ class Run:
         if c is None and not statics:
             statics = {"x": 1}
         given = {"p": p, **({} if c is None else {"c": c}), **values, **statics}
-        self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) USING TIMESTAMP {ts} AND TTL {ttl}")
+        self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) {self.using(ts, ttl)}")
         self.model.insert(ts, p, c, values, statics, ttl)
 
     def insert_json(self):
@@ -214,7 +219,7 @@ class Run:
             for c in self.rng.sample(range(6), self.rng.randrange(3)):
                 ts, values, ttl = self.times.pop(), self.some(REGULARS), self.rng.choice([1, 5])
                 given = {"p": p, "c": c, **values}
-                self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) USING TIMESTAMP {ts} AND TTL {ttl}")
+                self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) {self.using(ts, ttl)}")
                 self.model.insert(ts, p, c, values, {}, ttl)
         if self.rng.random() < 0.5:
             self.clock(self.rng.choice([2, 6]))
@@ -241,7 +246,7 @@ class Run:
         if not texts:
             return
         where = f"p = {p}" + (f" AND c = {c}" if any(n in REGULARS for n, *_ in changes) else "")
-        self.execute(f"UPDATE {self.name} USING TIMESTAMP {ts} AND TTL {ttl} SET {', '.join(texts)} WHERE {where}")
+        self.execute(f"UPDATE {self.name} {self.using(ts, ttl)} SET {', '.join(texts)} WHERE {where}")
         self.model.update(ts, p, c, changes, ttl)
 
     def delete(self):
@@ -430,14 +435,13 @@ class Run:
     def disturb(self):
         what = self.rng.choice([d for d in self.DISTURBANCES if d != "flush" or self.server.has_history])
         if what == "time":
-            self.clock(self.rng.choice([1, 4, 20]))
+            self.clock(self.rng.choice([1, 4, 20, 4000]))
         elif what == "alter":
             self.added += 1
             self.execute(f"ALTER TABLE {self.name} ADD e{self.added} int")
         elif what == "truncate":
             self.execute(f"TRUNCATE {self.name}")
-            now, self.model = self.model.now, type(self.model)(REGULARS, STATICS)
-            self.model.now = now
+            self.model.truncate()
         elif what == "neighbour":
             self.drop_neighbour()
         elif what == "flush":  # what is in memory becomes a table file; several are compacted
@@ -450,6 +454,44 @@ class Run:
             self.connect()
             self.clock(0)
         self.history.append(f"-- {what}")
+
+    def change(self):
+        """A property of the table or of its keyspace, between statements that were prepared before; or a column that goes and comes back."""
+        kind, properties = self.rng.randrange(6 if self.has_properties else 3), None
+        if kind == 0:
+            self.drop_and_add()
+        elif kind == 1:
+            self.added += 1
+            self.execute(f"ALTER TABLE {self.name} ADD e{self.added} {self.rng.choice(['int static', 'set<int> static', 'map<int, int>'])}")
+        elif kind == 2:
+            self.model.default_ttl = self.rng.choice([0, 3, 30])
+            self.execute(f"ALTER TABLE {self.name} WITH default_time_to_live = {self.model.default_ttl}")
+        elif kind == 3:
+            units = f", 'read_capacity_units': {self.rng.randrange(1, 3000)}, 'write_capacity_units': {self.rng.randrange(1, 3000)}"
+            mode = self.rng.choice(["'PAY_PER_REQUEST'", f"'PROVISIONED'{units}", f"'PROVISIONED'{units}"])
+            properties = f"'capacity_mode': {{'throughput_mode': {mode}}}"
+        elif kind == 4:
+            properties = "'client_side_timestamps': {'status': 'enabled'}"
+        else:
+            self.change_regions()
+        if properties:
+            self.execute(f"ALTER TABLE {self.name} WITH CUSTOM_PROPERTIES = {{{properties}}}")
+        await_active(self.session, *self.name.split("."))
+
+    def drop_and_add(self):
+        name, ts = self.rng.choice(ORDER), self.times.pop()
+        if ts <= self.model.dropped.get(name, 0):  # an earlier time would bring back what the last one took
+            return
+        self.execute(f"ALTER TABLE {self.name} DROP {name} USING TIMESTAMP {ts}")
+        await_active(self.session, *self.name.split("."))
+        self.execute(f"ALTER TABLE {self.name} ADD {COLUMNS[name]}")
+        self.model.drop_and_add(ts, name)
+
+    def change_regions(self):
+        factors = ", ".join(f"'{r}': 3" for r in ["us-east-1", *self.rng.sample(["eu-west-1", "ap-northeast-1"], self.rng.randrange(3))])
+        self.execute(f"ALTER KEYSPACE {self.name.split('.')[0]} WITH replication = {{'class': 'NetworkTopologyStrategy', {factors}}} AND client_side_timestamps = {{'status': 'enabled'}}")
+        for kind in "tno":
+            await_active(self.session, *self.name.replace(".t", f".{kind}").split("."))
 
     def drop_neighbour(self):
         """A table that goes, and is made again, while writes to it are under way."""
@@ -467,8 +509,8 @@ class Run:
         await_active(self.session, *name.split("."))
 
     def step(self):
-        kinds = [self.expire, self.insert, self.insert_json, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
-        self.rng.choices(kinds, [3, 14, 3, 14, 10, 3, 8, 4, 45, 1])[0]()
+        kinds = [self.expire, self.insert, self.insert_json, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb, self.change]
+        self.rng.choices(kinds, [3, 14, 3, 14, 10, 3, 8, 4, 45, 1, 2])[0]()
 
 
 def run(server, seed, steps, model=cql_model.Table, as_=Run):
@@ -538,7 +580,19 @@ class LastWriteWins(cql_model.Table):
         super().insert(self.newest, *args, **kwargs)
 
 
-@pytest.mark.parametrize("wrong", [WithoutRanges, WithoutTimeToLive, LastWriteWins])
+class WithoutDrops(cql_model.Table):
+    def drop_and_add(self, ts, name):
+        pass
+
+
+class WithoutDefault(cql_model.Table):
+    """No default time to live."""
+
+    def until(self, ttl):
+        return super().until(ttl or 0)
+
+
+@pytest.mark.parametrize("wrong", [WithoutRanges, WithoutTimeToLive, LastWriteWins, WithoutDrops, WithoutDefault])
 def test_a_model_that_is_wrong_is_found_to_differ(new_server, wrong):
     """The test fails when the two do not hold the same: shown with models that leave something out."""
     server = new_server("--mode", "cassandra", *FLAGS)
