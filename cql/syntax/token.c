@@ -54,7 +54,7 @@ struct token_place token_place(struct slice text, const uint8_t *at) {
     struct token_place pl = {.line = 1};
     for (const uint8_t *p = text.p; p < at; p++) {
         if (*p == '\n') pl.line++, pl.column = 0;
-        else if ((*p & 0xc0) != 0x80) pl.column++;
+        else if ((*p & 0xc0) != 0x80) pl.column += *p < 0xf0 ? 1 : 2;
     }
     return pl;
 }

@@ -38,6 +38,6 @@ const char *token_name(uint16_t code);
 struct slice token_unquote(struct arena *a, struct slice text) MUST_CHECK;
 
 struct token_place {
-    uint32_t line, column; /* from 1; from 0, in characters */
+    uint32_t line, column; /* from 1; from 0, in UTF-16 units, as Cassandra counts */
 };
 struct token_place token_place(struct slice text, const uint8_t *at);
