@@ -6,7 +6,7 @@ usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:P
 Each round has a seed, the next number, and makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
 small range, of statements and of requests, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
 the statements is prepared and bound; some of those are kept and executed again later, the table's columns and types changed between.
-Reads are paged, at sizes that change from page to page, and rows are compared page by page. Each statement is sent to both at once,
+A second table has keys and values that now() makes, in batches, too: they are compared by their order. Reads are paged, at sizes that change from page to page, and rows are compared page by page. Each statement is sent to both at once,
 with version 4 of the protocol where the seed is even and 5 where it is odd. A difference is printed with the
 statements that led to it, and ends its round when the two hold different rows from there on; each is worth a case in cases/.
 
@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from cassandra import ConsistencyLevel, DriverException, RequestExecutionException
@@ -51,6 +52,8 @@ FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")
 EXPIRED = 2.5  # seconds after which a time to live of one has ended everywhere
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 NUMBER = re.compile(r"\d+")
+OF_TIME = re.compile(r"(?<=UUID\(')[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+TODAY = uuid.uuid1().time - 10**7 * 3600  # what now() makes is newer than this, and other literals are older
 TIMESTAMP = re.compile(" USING TIMESTAMP \x01bigint\x02\\d+\x03(?! AND)")
 KEPT = 12  # prepared statements of a round that are executed again
 TABLES = 20  # in a keyspace, before it is dropped and made anew
@@ -112,13 +115,21 @@ class Answer:
             return False
         if list(map(len, self.pages)) != list(map(len, other.pages)):
             return False
-        rows, others = [[r for p in pages for r in p] for pages in (self.pages, other.pages)]
+        rows, others = self.texts(), other.texts()
         return len(rows) == len(others) and all(map(self.same_row, rows, others))
 
+    def texts(self):
+        """The values of the rows. What now() made is its place among what it made of the column: two servers' values differ, but are in the same order, and as many."""
+        rows = [[repr(value) for value in row] for page in self.pages for row in page]
+        made = [{u for value in column for u in OF_TIME.findall(value) if uuid.UUID(u).time > TODAY} for column in zip(*rows)]
+        if not any(made):
+            return rows
+        places = [{u: f"now {i}" for i, u in enumerate(sorted(us, key=lambda u: (uuid.UUID(u).time, u)))} for us in made]
+        told = [[OF_TIME.sub(lambda m, of=of: of.get(m.group(), m.group()), value) for of, value in zip(places, row)] for row in rows]
+        return told + [[f"{len(set().union(*made))} from now()"]]
+
     def same_row(self, row, other):
-        if repr(row) == repr(other):
-            return True
-        return all(repr(a) == repr(b) or "ttl(" in name and near(repr(a), repr(b)) for (name, _), a, b in zip(self.columns, row, other))
+        return all(a == b or "ttl(" in name and near(a, b) for (name, _), a, b in zip(self.columns, row, other))
 
     def lines(self):
         if self.error:

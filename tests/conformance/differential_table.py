@@ -86,7 +86,7 @@ class UserTypes:
 class Table:
     def __init__(self, rng, name):
         self.rng, self.name, self.values = rng, name, Values(rng)
-        self.types = UserTypes(rng, self.values, name)
+        self.types, self.of_now = UserTypes(rng, self.values, name), f"{name}n"
         self.dropped, self.next, self.drop_time = [], [], 1
         self.clock = rng.choice(["explicit", "explicit", "server"])
         self.altered = self.created_again = self.expired = False
@@ -118,7 +118,8 @@ class Table:
         return tuple(values)
 
     def ddl(self):
-        return self.types.ddl() + [self.table_ddl()]
+        of_now = f"CREATE TABLE {self.of_now} (p int, c timeuuid, v int, w timeuuid, l list<timeuuid>, PRIMARY KEY (p, c))"
+        return self.types.ddl() + [self.table_ddl(), of_now]
 
     def table_ddl(self):
         columns = [f"{n} {t}" for n, t in self.pk + self.ck + self.regular] + [f"{n} {t} static" for n, t in self.static]
@@ -412,6 +413,49 @@ class Table:
         self.clock, self.partitions, self.in_batch = saved, partitions, False
         return f"BEGIN {kind}BATCH{using} {'; '.join(parts)}; APPLY BATCH"
 
+    # The table of now(). No value of it is written over: which of two stays at the same time depends on their bytes.
+
+    def insert_now(self, condition="", p=None):
+        """A row whose key nobody knows before."""
+        pairs = [("p", p or self.number_of_now()), ("c", "now()")]
+        pairs += self.some([("v", self.values.literal("int")), ("w", "now()"), ("l", self.rng.choice(["[now()]", "[now(), now()]"]))])
+        self.rng.shuffle(pairs)
+        using = self.using(timestamp=not condition)
+        return f"INSERT INTO {self.of_now} ({', '.join(n for n, _ in pairs)}) VALUES ({', '.join(v for _, v in pairs)}){condition}{using}"
+
+    def number_of_now(self):
+        return self.values.number("int", self.rng.randrange(3))
+
+    def append_now(self):
+        c = self.values.literal("timeuuid")
+        return f"UPDATE {self.of_now}{self.using()} SET l = l + {self.rng.choice(['[now()]', '[now(), now()]'])} WHERE p = {self.number_of_now()} AND c = {c}"
+
+    def delete_now(self):
+        where = self.rng.choice(["", " AND c > maxTimeuuid('2026-01-01')", " AND c < minTimeuuid('2026-01-01')", f" AND c = {self.values.literal('timeuuid')}"])
+        return f"DELETE FROM {self.of_now}{self.using(ttl=False)} WHERE p = {self.number_of_now()}{where}"
+
+    def batch_now(self):
+        saved, using, kind = self.clock, "", self.rng.choice(["", "UNLOGGED "])
+        if self.clock == "server" and self.chance(0.3):
+            p = self.number_of_now()
+            parts = [self.insert_now(self.rng.choice(["", " IF NOT EXISTS"]), p) for _ in range(self.rng.choice([1, 2, 3]))] + [self.insert_now(" IF NOT EXISTS", p)]
+        else:
+            if self.clock == "explicit" and self.chance(0.4):
+                self.clock, using = "server", f" USING TIMESTAMP {self.values.number('bigint', self.rng.randrange(1, 12))}"
+            parts = [self.insert_now() for _ in range(self.rng.choice([1, 2, 3, 5]))]
+            parts += [make() for make in (self.append_now, self.append_now, self.insert) if self.chance(0.3)]
+        self.rng.shuffle(parts)
+        self.clock = saved
+        return f"BEGIN {kind}BATCH{using} {'; '.join(parts)}; APPLY BATCH"
+
+    def select_now(self):
+        columns = self.rng.choice(["*", "*", "p, c, v", "c, w", "l, v", "c, w, l", "count(*)", "p, count(c), max(v)"])
+        where = self.rng.choice(["", f" WHERE p = {self.number_of_now()}", f" WHERE p = {self.number_of_now()} AND c > maxTimeuuid('2026-01-01')",
+                                 f" WHERE p IN ({self.number_of_now()}, {self.number_of_now()})"])
+        tail = self.rng.choice(["", " ORDER BY c DESC"]) if " p = " in where and "count" not in columns else ""
+        tail += self.rng.choice(["", "", f" PER PARTITION LIMIT {self.number_of_now()}"]) if "count" not in columns else ""
+        return f"SELECT {columns} FROM {self.of_now}{where}{' GROUP BY p' if columns.startswith('p, count') else ''}{tail}{self.rng.choice(['', ' LIMIT 5'])}"
+
     # Reads
 
     def written_at(self, name, type_):
@@ -647,4 +691,6 @@ class Table:
         weights = [20, 18, 10, 8, 44, 1.2, 0.15]
         if self.clock == "server" and not self.counters:
             makers, weights = makers + [self.lwt], weights + [15]
+        if not self.counters:
+            makers, weights = makers + [self.batch_now, self.insert_now, self.append_now, self.delete_now, self.select_now], weights + [4, 1, 1, 1, 7]
         return self.rng.choices(makers, weights)[0]()
