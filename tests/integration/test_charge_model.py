@@ -1,8 +1,8 @@
 """Random statements, and what each costs by a model of its own: rows as dictionaries, sizes by the words of docs/metering.md.
 
 Both figures of a write (by the row, by what is written) and its units, charges of reads, and at the end the table's billable size are compared, under
-both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps, in one, two and three Regions. Values are literals,
-bound to markers or JSON. What is unset (a marker, or a column that JSON ... DEFAULT UNSET leaves out) is not written: it counts neither as null nor as a write of static data.
+both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps, in one, two and three Regions. Capacities, default times to
+live and Regions change in between, and a plain table gets TTL or timestamps. Values are literals, bound to markers or JSON. What is unset (a marker, or a column that JSON ... DEFAULT UNSET leaves out) is not written: it counts neither as null nor as a write of static data.
 """
 import json
 import random
@@ -51,6 +51,7 @@ class Model:
     def __init__(self, model, kind, regions=1):
         self.model, self.kind, self.regions = model, kind, regions
         self.written = 0  # units in each Region
+        self.default_ttl = 0
         # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, "#": its deletions that are stored, column: value}
         self.rows, self.statics = {}, {}
         self.moment = 0        # of the request: what it deletes has one timestamp
@@ -94,7 +95,7 @@ class Model:
 
     def stored_row(self, pk, ck):
         row = self.rows.get((pk, ck))
-        if row is None:
+        if row is None or not (self.kind == "stamped" or self.is_alive((pk, ck))):
             return None
         return self.row_size(pk, ck, {k: v for k, v in row.items() if k not in ("", "#")}, row.get("", 0), row.get("#", ()))
 
@@ -107,8 +108,7 @@ class Model:
         row.pop(column, None)
         if column == "row":
             row.clear()
-        if self.kind == "stamped":
-            row.setdefault("#", set()).add(column)
+        row.setdefault("#", set()).add(column)  # counts with client-side timestamps, also if the table gets these later
 
     def stored_static(self, pk):
         values = self.statics.get(pk)
@@ -151,6 +151,7 @@ class Write:
         self.pk, self.ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
         self.ttl = rng.choice([0, 0, LONG])
         self.using = f" USING TTL {self.ttl}" if self.ttl else ""
+        self.ttl = self.ttl or model.default_ttl
         self.touched, self.values = set(), None
 
     def blob(self):
@@ -378,7 +379,7 @@ def run_read(session, rng, model):
     if " AND ck = " not in text and rng.random() < 0.3:
         text += " ORDER BY ck DESC"
     c = charge(session, f"SELECT * FROM w.t WHERE pk = {pk}{text}")
-    rows = [model.stored_row(*k) for k in model.rows if k[0] == pk and first <= k[1] < behind]
+    rows = [size for k in model.rows if k[0] == pk and first <= k[1] < behind for size in [model.stored_row(*k)] if size is not None]
     if " AND ck < " in text and (pk, behind) in model.rows and model.is_alive((pk, behind)):
         rows.append(model.stored_row(pk, behind))  # the row at an excluded upper bound is read, too
     markers, static = model.markers(pk, first, behind), model.stored_static(pk)
@@ -386,7 +387,7 @@ def run_read(session, rng, model):
     assert (c["row_bytes"], c["static_bytes"]) == (size, static or 0), text
     assert c["rows_read"] == len(rows) + markers + (static is not None)
     assert c.units == max(1, -(-(size + (static or 0)) // 4096))
-    dead = [k for k in model.rows if k[0] == pk and first <= k[1] < behind and not model.is_alive(k)]
+    dead = [k for k in model.rows if k[0] == pk and first <= k[1] < behind and not model.is_alive(k)] if model.kind == "stamped" else []
     assert ("read-deletion-marker" in c["rules"]) == (markers + len(dead) > 0)
     if model.kind == "stamped":
         return
@@ -395,6 +396,27 @@ def run_read(session, rng, model):
     read = [p["rows_read"] - (p["static_bytes"] > 0) for p in got]
     assert all(n <= page for n in read), f"{text}{limit}: pages of {page} read {read} rows"
     assert sum(read) == len(rows) or (limit and sum(read) <= len(rows)), text
+
+
+def change(session, rng, model):
+    """A property of the table or of its keyspace: what was written before keeps its cost, and what comes next has that of the new one."""
+    kinds = ["capacity", "turn", "regions" if model.kind == "stamped" else "turn", "default" if model.kind == "ttl" else "capacity"]
+    kind = rng.choice(kinds)
+    if kind == "regions":
+        model.regions = min(model.regions + 1, len(REGIONS))
+        factors = ", ".join(f"'{r}': 3" for r in REGIONS[:model.regions])
+        session.execute(f"ALTER KEYSPACE w WITH replication = {{'class': 'NetworkTopologyStrategy', {factors}}} AND client_side_timestamps = {{'status': 'enabled'}}")
+    elif kind == "default":
+        model.default_ttl = rng.choice([0, LONG])
+        session.execute(f"ALTER TABLE w.t WITH default_time_to_live = {model.default_ttl}")
+    elif kind == "turn" and model.kind == "plain" and rng.random() < 0.4:  # once
+        model.kind = rng.choice(["ttl", "stamped"])
+        session.execute(f"ALTER TABLE w.t{KINDS[model.kind]}")
+    else:
+        units = f"'read_capacity_units': {rng.randrange(1, 40)}, 'write_capacity_units': {rng.randrange(1, 40)}"
+        mode = rng.choice(["'PAY_PER_REQUEST'", f"'PROVISIONED', {units}"])
+        session.execute(f"ALTER TABLE w.t WITH CUSTOM_PROPERTIES = {{'capacity_mode': {{'throughput_mode': {mode}}}}}")
+    await_active(session, "w", "t")
 
 
 @pytest.mark.parametrize("write_size", ["row", "written"])
@@ -413,7 +435,9 @@ def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
                 run_writes(s, rng, model, write_size)
                 if rng.random() < 0.4:
                     run_read(s, rng, model)
-            stored = sum(model.stored_row(*k) + 100 * (size_model == "current") for k in model.rows)
+                if rng.random() < 0.05:
+                    change(s, rng, model)
+            stored = sum(size + 100 * (size_model == "current") for k in model.rows for size in [model.stored_row(*k)] if size is not None)
             stored += sum(model.stored_static(pk) for pk in model.statics)
             stored += sum(model.markers_size(pk, n) + 100 * (size_model == "current") * n for pk in (1, 2, 3) for n in [model.markers(pk)])
             size = s.execute("SELECT billable_bytes FROM system_metering.storage WHERE keyspace_name = 'w' AND table_name = 't'").one()[0]
