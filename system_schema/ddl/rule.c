@@ -8,6 +8,7 @@
  */
 #include "base/log.h"
 #include "base/murmur3.h"
+#include "engine/named.h"
 #include "system_schema/ddl/ddl.h"
 
 static const char rule_prefix[] = "catalog/ddl_rule/";
