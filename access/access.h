@@ -13,7 +13,7 @@
  *     removes the grants before the name can be used again.
  * A4. Records change only together with their version, on the condition that it is the version of
  *     the current set. So of two servers on one store that change roles at the same time one fails.
- *     It reads the records again, and its statement decides anew.
+ *     It reads the records again, and runs its statement again.
  * A5. A server removes grants on an object only when the schema's records, read after those of the
  *     roles, hold no object of that name: its snapshot may be older than the object and the grants.
  *     A grant that is made later changes the version of the roles (A4).
@@ -60,7 +60,7 @@ int access_catch_up(struct access_control *a, struct err *e) MUST_CHECK;
 const struct role_set *access_begin(struct access_control *a);
 /* Writes the changes, and waits for the disk. rc below 0: the caller has failed, and nothing is
  * written. Returns rc, or -1, or ACCESS_AGAIN: another server has changed roles meanwhile; nothing
- * was written, and the caller decides anew from access_begin on. */
+ * was written, and the caller starts again at access_begin. */
 enum { ACCESS_AGAIN = 1 };
 int access_end(struct access_control *a, int rc, struct err *e) MUST_CHECK;
 /* -1, ERR_INVALID: the role has as many permissions as it may have. */

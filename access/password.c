@@ -51,7 +51,7 @@ bool password_is_remembered(const char *hash, const char *password) {
 
 /* ---- bcrypt ---- */
 
-/* Cassandra's jBcrypt knows only $2a$, and computes by that name what other libraries call $2b$. */
+/* Cassandra's jBcrypt accepts only $2a$, and computes for it what other libraries call $2b$. */
 static int slow_hash(const char *password, const char *setting, char out[PASSWORD_HASH_MAX]) {
     struct crypt_data data = {0};
     char local[PASSWORD_HASH_MAX] = "";

@@ -16,11 +16,11 @@ enum { PASSWORD_HASH_MAX = 64, PASSWORD_COST_MAX = 14 };
 enum password_form { PASSWORD_IS_HASH, PASSWORD_IS_NO_HASH, PASSWORD_IS_TOO_SLOW };
 
 int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err *e) MUST_CHECK;
-/* Tells whether the text is a bcrypt hash, and one within PASSWORD_COST_MAX. As slow as
+/* Returns whether the text is a bcrypt hash, and one within PASSWORD_COST_MAX. As slow as
  * verifying a password. */
 enum password_form password_form(const char *hash);
 /* With an empty hash it takes as long as with a real one, and returns false. Any thread. */
 bool password_verify(const char *hash, const char *password);
-/* True if the cache already knows the password to be right; never hashes with bcrypt. Any
+/* True if the cache contains the password as right; never hashes with bcrypt. Any
  * thread, also an event loop. */
 bool password_is_remembered(const char *hash, const char *password);

@@ -6,7 +6,7 @@
 #include "keyspaces/report.h"
 
 /* Keeps the use as a note of the request. Without a list of notes, or memory for a note, the use
- * goes to the report at once, if there is one; it is then counted twice if the request begins anew
+ * goes to the report at once, if there is one; it is then counted twice if the request restarts
  * on another thread. */
 static void note(struct compat *c, enum refusal_id id, const char *words) {
     struct compat_note *n = c->notes ? ARENA_NEW(c->notes->arena, struct compat_note) : NULL;

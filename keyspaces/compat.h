@@ -22,7 +22,7 @@ struct refusal_set {
     uint64_t words[REFUSAL_WORDS];
 };
 
-/* A use by one request. Notes are kept until the request cannot begin anew on another thread. */
+/* A use by one request. Notes are kept until the request cannot restart on another thread. */
 struct compat_note {
     struct compat_note *next;
     enum refusal_id id;
@@ -46,11 +46,11 @@ struct compat {
 };
 
 /* Applies one rule; further arguments are those of its words. Returns 0 if the use is allowed
- * (always when c is NULL). Returns -1 if refused, e is set. Any thread, with a copy of its own. */
+ * (always when c is NULL). Returns -1 if refused, e is set. Any thread, with its own copy. */
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...);
 /* Sets the statement's keyspace and table. On Tally's own keyspaces nothing is refused. */
 void compat_is_of(struct compat *c, const char *keyspace, const char *table);
 /* Notes the uses of this copy once more, because its prepared statement runs again. */
 void compat_again(struct compat *c);
-/* Gives the notes to the report, once. */
+/* Moves the notes to the report. */
 void compat_notes_give(struct compat_notes *n, struct compat_report *report);

@@ -21,7 +21,7 @@ struct observed {
     bool live, is_there;     /* is_there: the round that is under way has found the record */
     bool moved;              /* this round has found another record */
     bool altered, restarted; /* more than its beat is another; it is that of another run */
-    bool is_told, told_live; /* what was reported */
+    bool is_reported, reported_live; /* as last reported */
 };
 
 struct membership {
@@ -39,7 +39,7 @@ struct membership {
     bool doubled;            /* another server runs with its address, and this one writes no record any more (L3) */
     bool stale;              /* the record does not say what self does */
     bool overwritten;        /* the record that was read last is that of another run */
-    bool changed;            /* the list is to be made anew */
+    bool changed;            /* the list is out of date */
     bool failing;            /* the last round could not read or write, which was logged */
     atomic_bool holds;       /* the lease named this server when it was read or written last */
     _Atomic int64_t renewed_us; /* machine time when the last write of this server's record began */
@@ -104,7 +104,7 @@ static void make_list(struct membership *m) {
 
 /* ---- this server's record ---- */
 
-static void tell_died(struct membership *m, const uint8_t incarnation[MEMBER_ID]) {
+static void report_died(struct membership *m, const uint8_t incarnation[MEMBER_ID]) {
     if (m->hooks.died) m->hooks.died(m->hooks.arg, incarnation);
 }
 
@@ -147,7 +147,7 @@ static int write_record(struct membership *m, struct err *e) {
         struct member before;
         if (!m->joined && m->found.n && member_decode(found, &before)) {
             memcpy(m->replaced, before.incarnation, MEMBER_ID);
-            tell_died(m, m->replaced);
+            report_died(m, m->replaced);
         }
         atomic_store(&m->renewed_us, began_us);
         m->joined = true;
@@ -182,7 +182,7 @@ static const struct observed *find(const struct membership *m, const uint8_t *ho
     return o;
 }
 
-/* Takes the lease if its holder is dead, has left, or was started anew. */
+/* Acquires the lease if its holder is dead, has left, or was restarted. */
 static int take_lease(struct membership *m, struct err *e) {
     char key[KEY_SIZE];
     uint8_t own[LEASE_SIZE];
@@ -257,13 +257,13 @@ static int take_record(void *arg, struct slice key, struct slice value, struct e
     o->moved = true;
     o->altered = o->altered || !member_same_but_beat(buf_slice(&o->record), value);
     o->restarted = o->record.n && memcmp(found.incarnation, o->member.incarnation, MEMBER_ID) != 0;
-    if (o->restarted && o->live) tell_died(m, o->member.incarnation);
+    if (o->restarted && o->live) report_died(m, o->member.incarnation);
     o->member = found;
     return take_copy(&o->record, value, e);
 }
 
-/* A damaged record says of no server that it is alive, and it would fail every write on the condition that its
- * server has none. So it goes, unless it has changed; its server writes another one. */
+/* A damaged record shows no server as alive, and fails every write on the condition that its server has
+ * none. Removes it, unless it has changed; its server writes another one. */
 static void remove_damaged(struct membership *m) {
     struct err e = {0};
     const struct slice found = buf_slice(&m->damaged);
@@ -287,7 +287,7 @@ static int read_records(struct membership *m, struct err *e) {
     return rc;
 }
 
-/* The server has had the time to come back, and has not: its record goes, unless it has changed. */
+/* The server has not returned in time: removes its record, unless it has changed. */
 static void remove_record(struct membership *m, const struct observed *o) {
     char key[KEY_SIZE];
     struct err e = {0};
@@ -298,7 +298,7 @@ static void remove_record(struct membership *m, const struct observed *o) {
     if (eng_meta_write(m->eng, 1, &change, &e) == -1) log_warn("membership: %s", e.text);
 }
 
-/* Decides who is alive, from what was read between the two times. */
+/* Decides which servers are alive, from the records read between the two times. */
 static void judge(struct membership *m, int64_t began_us, int64_t ended_us) {
     for (struct observed *o = m->others; o; o = o->next) {
         bool was_live = o->live;
@@ -316,17 +316,17 @@ static void tell(struct membership *m, enum member_event event, const struct obs
     if (m->hooks.event) m->hooks.event(m->hooks.arg, event, &o->member);
 }
 
-/* Reports what differs from what was reported before. */
+/* Reports the differences from the last report. */
 static void report(struct membership *m) {
     for (struct observed **at = &m->others, *o; (o = *at);) {
-        if (!o->is_told) tell(m, MEMBER_NEW, o);
-        if (o->live && (!o->told_live || o->restarted)) tell(m, MEMBER_UP, o);
-        if (!o->live && o->told_live) {
-            tell_died(m, o->member.incarnation);
+        if (!o->is_reported) tell(m, MEMBER_NEW, o);
+        if (o->live && (!o->reported_live || o->restarted)) tell(m, MEMBER_UP, o);
+        if (!o->live && o->reported_live) {
+            report_died(m, o->member.incarnation);
             tell(m, MEMBER_DOWN, o);
         }
-        o->is_told = true;
-        o->told_live = o->live;
+        o->is_reported = true;
+        o->reported_live = o->live;
         o->restarted = false;
         if (o->is_there) {
             at = &o->next;

@@ -1,7 +1,7 @@
 /* Membership: the servers that share one store, and which of them are alive.
  *
  * Each server keeps a record in the store (member.h) and writes it every RENEW_US. Every server
- * reads the records of all, on a thread of its own, and judges by its own monotonic clock: a server
+ * reads all records on its own thread, and decides by its own monotonic clock: a server
  * whose record has not changed for EXPIRE_US is dead. No time of one machine is compared with that
  * of another.
  *
@@ -15,7 +15,7 @@
  *
  * L1. A server is taken for dead only after EXPIRE_US in which reads of its record returned the same
  *     bytes. The time begins when the first of these reads has ended, and ends when the last one
- *     begins, so that a read that hangs, or an observer that was stopped, declares nobody dead. A round
+ *     begins, so that no server is declared dead by a read that hangs or an observer that was stopped. A round
  *     that fails restarts the time: while the store fails, the others cannot renew their records either.
  * L2. No two servers lead at the same time, as long as no clock runs a fifth faster than another and
  *     no two servers have one address. A leader trusts its lease for LEASE_US after it began to
@@ -62,7 +62,7 @@ struct member_list {
 
 enum member_event {
     MEMBER_NEW,     /* there is a server that was not known; it is alive */
-    MEMBER_UP,      /* a server that was dead is alive, or it was started anew */
+    MEMBER_UP,      /* a server that was dead is alive, or it was restarted */
     MEMBER_DOWN,    /* it died, or was stopped */
     MEMBER_REMOVED, /* its record is gone. If it was alive, MEMBER_DOWN comes before */
 };
@@ -104,6 +104,6 @@ bool membership_leads(const struct membership *m);
 /* Has the next round begin now, because the schema has changed. Any thread. */
 void membership_hurry(struct membership *m);
 
-/* One round of the thread: reads all records, renews this server's when it is time, takes the lease
- * when it is free, and reports what has changed. Blocks. For tests, which have no thread. */
+/* One round of the thread: reads all records, renews this server's when it is due, acquires the lease
+ * when it is free, and reports changes. Blocks. For tests, which have no thread. */
 void membership_tick(struct membership *m);

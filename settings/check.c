@@ -8,8 +8,8 @@
 #define refuse(e, ...) ddl_error((e), false, __VA_ARGS__)
 
 /* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html):
- * by default, for an on-demand table, what a new one can serve; for a provisioned table, what is
- * provisioned. */
+ * by default, for an on-demand table, what a new one can serve; for a provisioned table, its
+ * provisioned units. */
 void settings_capacity(const struct table_settings *s, int64_t created_ms, struct table_capacity *out) {
     bool provisioned = s->throughput_mode == PROVISIONED;
     *out = (struct table_capacity){.provisioned = provisioned,

@@ -78,7 +78,7 @@ const char *retry_policy(const struct setting_context *c, const char *text) {
     size_t n = strlen(text);
     bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;
     bool short_percentile = n > 1 && isdigit((uint8_t)text[n - 2]) && tolower((uint8_t)text[n - 1]) == 'p';
-    /* Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
+    /* Cassandra 3.11 accepts 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
     if ((two || strcasecmp(text, "never") == 0 || short_percentile) &&
         compat_refuse(c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text))
         return NULL;

@@ -188,7 +188,7 @@ static inline const struct table_settings *settings_of_release(const struct tabl
 
 /* A Region's settings; made if there are none. Returns NULL if memory is exhausted. */
 struct region_settings *settings_region(struct table_settings *s, const char *region, struct arena *a) MUST_CHECK;
-/* Returns NULL if the Region has no settings of its own. */
+/* Returns NULL if none are set for the Region. */
 const struct region_settings *settings_find_region(const struct table_settings *s, const char *region);
 /* True if AUTOSCALING_SETTINGS has an entry; settings_clear_scaling removes all. */
 bool settings_have_scaling(const struct table_settings *s, enum capacity_kind of);

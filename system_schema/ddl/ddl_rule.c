@@ -111,7 +111,7 @@ int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *
     return 0;
 }
 
-void ddl_rules_go_on(struct ddl_rules *r, const struct ddl_rules *before) {
+void ddl_rules_continue(struct ddl_rules *r, const struct ddl_rules *before) {
     for (uint32_t i = 0; i < r->n; i++) {
         struct ddl_rule *rule = r->all[i];
         const struct ddl_rule *old =

@@ -50,8 +50,8 @@ int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, c
                       struct ddl_rule *out, struct err *e) MUST_CHECK;
 /* Replaces the rule of the subject by a prepared one; an empty one removes it. */
 int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *e) MUST_CHECK;
-/* Rules that were read again: those whose delay is as before go on with its sequence. */
-void ddl_rules_go_on(struct ddl_rules *r, const struct ddl_rules *before);
+/* After the rules were read again: a rule whose delay is the same as before continues its sequence. */
+void ddl_rules_continue(struct ddl_rules *r, const struct ddl_rules *before);
 /* Returns NULL if there is none. Valid until the rules change. */
 const struct ddl_rule *ddl_rules_find(const struct ddl_rules *r, const struct ddl_subject *of);
 /* True for the subject of the rule for everything, which always exists. */

@@ -51,7 +51,7 @@ int rules_load(struct ddl *d, struct err *e) {
     if (ddl_rules_init(&fresh, d->delay, d->rule_text, before.random, e)) return -1;
     d->rules = fresh;
     int rc = d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), put_loaded, d, e) : 0;
-    ddl_rules_go_on(&d->rules, &before);
+    ddl_rules_continue(&d->rules, &before);
     ddl_rules_fini(&before);
     return rc;
 }

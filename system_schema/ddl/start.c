@@ -97,7 +97,7 @@ static bool is_same(const struct catalog_object *a, const struct catalog_object 
 
 /* A change that began at another server is that server's to end while its client waits. The leader
  * ends it when that server has had the time. */
-static void put_off(struct ddl *d, struct catalog_object *x) {
+static void leave_time(struct ddl *d, struct catalog_object *x) {
     const int64_t grace_us = 2000000;
     struct change_under_way *c = d->objects->mode == MODE_CASSANDRA ? x->change : NULL;
     int64_t late_us = clock_mono_us(d->objects->clock) + grace_us;
@@ -114,7 +114,7 @@ static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores
         bool same = old && is_same(old, now);
         now->shape = same ? old->shape : d->n_reloads << 16;
         now->awaited = old && old->awaited && now->status != SCHEMA_ACTIVE;
-        if (d->membership && !same && !now->awaited) put_off(d, now);
+        if (d->membership && !same && !now->awaited) leave_time(d, now);
         if (d->membership && same && object_is_gone(now)) now->free_us = old->free_us;
         if (same && object_is_changing(now)) now->since_us = old->since_us;
         if (same && now->change && old->change) { /* it keeps its due time, but not what was recorded */
@@ -225,7 +225,7 @@ static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), stru
     o->busy = o->touched = NULL;
     o->sums[0] = o->sums[1] = 0;
     memset(o->counts, 0, sizeof o->counts);
-    o->published.begin_anew = true;
+    o->published.shares_nothing = true;
     d->n_reloads++;
     int rc = read(d, e);
     if (!rc && o->next_id < b.next_id) {

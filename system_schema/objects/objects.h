@@ -112,7 +112,7 @@ struct published {
     pthread_mutex_t lock;
     struct snapshot *current;
     atomic_uint_fast64_t generation;
-    bool begin_anew;     /* the next snapshot shares nothing with the previous one */
+    bool shares_nothing;     /* the next snapshot shares nothing with the previous one */
     bool system_altered; /* a system keyspace has changed since the current snapshot was made */
 };
 

@@ -258,7 +258,7 @@ int objects_publish(struct objects *o, struct err *e) {
     uint64_t sums[2] = {o->sums[0], o->sums[1]};
     uint32_t more = 0;
     for (const struct catalog_object *x = o->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
-    bool anew = !o->published.current || o->published.begin_anew;
+    bool anew = !o->published.current || o->published.shares_nothing;
     struct snapshot *s = anew ? snapshot_new(NULL, more + o->n_system) : snapshot_new(o->published.current, more);
     if (!s) return err_nomem(e);
     for (uint32_t i = 0; (anew || o->published.system_altered) && i < o->n_system; i++) {
@@ -277,7 +277,7 @@ int objects_publish(struct objects *o, struct err *e) {
         settle_touched(o, false);
         return -1;
     }
-    o->published.begin_anew = o->published.system_altered = false;
+    o->published.shares_nothing = o->published.system_altered = false;
     memcpy(o->sums, sums, sizeof sums);
     /* The sums do not depend on the order of objects, so that a restart does not change the
      * version. It is a name-based UUID (version 3), as in Cassandra. */

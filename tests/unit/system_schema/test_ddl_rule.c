@@ -117,7 +117,7 @@ static void test_rules_that_are_read_again_go_on_with_their_sequences(void **sta
         assert_int_equal(draw(&before, "DROP TABLE", "k", "t"), draw(&whole, "DROP TABLE", "k", "t"));
         (void)draw(&before, "CREATE TABLE", "k", "t");
     }
-    ddl_rules_go_on(&again, &before);
+    ddl_rules_continue(&again, &before);
     ddl_rules_fini(&before);
     assert_int_equal(set(&whole, "CREATE TABLE", "*", "*", "uniform(0, 1000000, 9)", NULL), 0);
     for (int i = 0; i < 10; i++) {
