@@ -58,13 +58,6 @@ struct prepared_cache *prepared_cache_new(size_t bytes) {
     return c;
 }
 
-/* A statement on tables needs nothing else of the schema, so that each holds its tables and not a snapshot of all. */
-static void hold(struct cql_statement *s) {
-    for (const struct table_use *use = s->tables; use; use = use->next) schema_table_ref(use->table);
-    if (s->tables) s->schema = NULL;
-    else schema_ref(s->schema);
-}
-
 void cql_prepared_unref(struct cql_prepared *p) {
     if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
     if (p->statement) {
@@ -91,21 +84,6 @@ const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { re
 
 /* Ids of a later bucket are greater. */
 static size_t bucket_of(const uint8_t *id) { return load_u32(id) >> (32 - BUCKETS_LOG); }
-
-static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) {
-    /* The address of a local variable spreads threads over the stripes: each has its own stack. */
-    uint8_t local;
-    uintptr_t stack = (uintptr_t)&local;
-    struct stripe *s = &c->stripes[(stack >> 16 ^ stack >> 23) % STRIPES];
-    atomic_fetch_add(&s->readers, 1);
-    struct cql_prepared *p = atomic_load(&c->buckets[bucket_of(id)]);
-    while (p && memcmp(p->info.id, id, 16)) p = atomic_load(&p->next);
-    if (p) atomic_fetch_add(&p->refs, 1);
-    atomic_fetch_sub(&s->readers, 1);
-    if (p && !atomic_load_explicit(&p->used, memory_order_relaxed))
-        atomic_store_explicit(&p->used, true, memory_order_relaxed);
-    return p;
-}
 
 static void list_remove(struct prepared_cache *c, struct cql_prepared *p) {
     *(p->older ? &p->older->newer : &c->oldest) = p->newer;
@@ -171,8 +149,8 @@ void cql_client_close(struct cql_db *db, struct cql_client *client) {
     if (!db) return;
     struct prepared_cache *c = db->prepared;
     pthread_mutex_lock(&c->lock);
-    free(client->learned);
-    client->learned = NULL;
+    free(client->sent);
+    client->sent = NULL;
     client->closed = true;
     *(client->older ? &client->older->newer : &c->first) = client->newer;
     *(client->newer ? &client->newer->older : &c->last) = client->older;
@@ -181,35 +159,35 @@ void cql_client_close(struct cql_db *db, struct cql_client *client) {
 }
 
 /* Under the lock: the columns of the statement that the client has got since they changed; NULL if none. */
-static struct cql_learned *find_learned(const struct cql_client *client, const uint8_t *id) {
-    for (unsigned i = 0; client->learned && i < CQL_LEARNED_MAX; i++)
-        if (client->learned[i].change && !memcmp(client->learned[i].id, id, 16)) return &client->learned[i];
+static struct cql_sent_columns *find_sent(const struct cql_client *client, const uint8_t *id) {
+    for (unsigned i = 0; client->sent && i < CQL_SENT_MAX; i++)
+        if (client->sent[i].change && !memcmp(client->sent[i].id, id, 16)) return &client->sent[i];
     return NULL;
 }
 
-void cql_client_learn(struct cql_client *client, const struct prepared_info *info) {
+void cql_client_sent_columns(struct cql_client *client, const struct prepared_info *info) {
     struct prepared_cache *c = client->cache;
     if (!info->result.change || !c) return;
     pthread_mutex_lock(&c->lock);
-    if (!client->learned && !client->closed) client->learned = calloc(CQL_LEARNED_MAX, sizeof(*client->learned));
-    struct cql_learned *l = find_learned(client, info->id);
-    if (!l && client->learned) l = &client->learned[client->n_learned++ % CQL_LEARNED_MAX];
-    if (l) {
-        memcpy(l->id, info->id, 16);
-        l->change = info->result.change;
+    if (!client->sent && !client->closed) client->sent = calloc(CQL_SENT_MAX, sizeof(*client->sent));
+    struct cql_sent_columns *sent = find_sent(client, info->id);
+    if (!sent && client->sent) sent = &client->sent[client->n_sent++ % CQL_SENT_MAX];
+    if (sent) {
+        memcpy(sent->id, info->id, 16);
+        sent->change = info->result.change;
     }
     pthread_mutex_unlock(&c->lock);
 }
 
-bool cql_client_knows(struct cql_client *client, struct slice id, const struct result_meta *meta) {
+bool cql_client_has_columns(struct cql_client *client, struct slice id, const struct result_meta *meta) {
     struct prepared_cache *c = client->cache;
     if (!c || id.n != 16) return !meta->change;
     if (meta->change <= atomic_load(&c->first_opened)) return true;
     pthread_mutex_lock(&c->lock);
-    const struct cql_learned *l = find_learned(client, id.p);
-    bool knows = l && l->change == meta->change;
+    const struct cql_sent_columns *sent = find_sent(client, id.p);
+    bool has = sent && sent->change == meta->change;
     pthread_mutex_unlock(&c->lock);
-    return knows;
+    return has;
 }
 
 /* Acquires a reference for the cache. Another thread may have put the same statement there: the newer one stays. */
@@ -344,7 +322,10 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     info->statement = p->statement = cql_compile(&c, ast);
     atomic_init(&p->checked, schema->generation);
     if (!p->statement) goto failed;
-    hold(p->statement);
+    /* A statement on tables references those, and not a snapshot of the whole schema. */
+    for (const struct table_use *use = p->statement->tables; use; use = use->next) schema_table_ref(use->table);
+    if (p->statement->tables) p->statement->schema = NULL;
+    else schema_ref(p->statement->schema);
     if (fill_info(p, e) == 0) return p;
 failed:
     cql_prepared_unref(p);
@@ -427,7 +408,21 @@ static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
 }
 
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) {
-    struct cql_prepared *p = id.n == 16 ? lookup(db->prepared, id.p) : NULL;
+    struct prepared_cache *c = db->prepared;
+    struct cql_prepared *p = NULL;
+    if (id.n == 16) {
+        /* The address of a local variable spreads threads over the stripes: each has its own stack. */
+        uint8_t local;
+        uintptr_t stack = (uintptr_t)&local;
+        struct stripe *s = &c->stripes[(stack >> 16 ^ stack >> 23) % STRIPES];
+        atomic_fetch_add(&s->readers, 1);
+        p = atomic_load(&c->buckets[bucket_of(id.p)]);
+        while (p && memcmp(p->info.id, id.p, 16)) p = atomic_load(&p->next);
+        if (p) atomic_fetch_add(&p->refs, 1);
+        atomic_fetch_sub(&s->readers, 1);
+    }
+    if (p && !atomic_load_explicit(&p->used, memory_order_relaxed))
+        atomic_store_explicit(&p->used, true, memory_order_relaxed);
     if (p &&
         UNLIKELY(atomic_load_explicit(&p->checked, memory_order_relaxed) != catalog_generation(db->options.catalog)))
         p = renew(db, p);

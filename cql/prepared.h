@@ -48,9 +48,9 @@ void cql_client_open(struct cql_db *db, struct cql_client *c);
 void cql_client_close(struct cql_db *db, struct cql_client *c);
 /* Records that a response to a PREPARE on a connection before v5 contains the columns. Later responses on the
  * connection are sent after it. */
-void cql_client_learn(struct cql_client *c, const struct prepared_info *info);
+void cql_client_sent_columns(struct cql_client *c, const struct prepared_info *info);
 /* Returns false if the client of a connection before v5 may have other result columns for the statement than meta. */
-bool cql_client_knows(struct cql_client *c, struct slice id, const struct result_meta *meta);
+bool cql_client_has_columns(struct cql_client *c, struct slice id, const struct result_meta *meta);
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);
 void cql_prepared_unref(struct cql_prepared *p);

@@ -94,7 +94,7 @@ int npi_answer_encode(struct np_call *call) {
         case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
         case RESULT_PREPARED:
             np_put_prepared(out, version, cql_prepared_info(res->prepared));
-            if (version < 5) cql_client_learn(&call->conn->client, cql_prepared_info(res->prepared));
+            if (version < 5) cql_client_sent_columns(&call->conn->client, cql_prepared_info(res->prepared));
             break;
         case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
         }

@@ -9,7 +9,7 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     np_reply_open(r->reply, NP_RESULT);
     r->meta = meta;
     r->specs = !r->skip_metadata || meta->always ||
-               (meta->change && r->reply->version < 5 && !cql_client_knows(r->client, r->statement, meta));
+               (meta->change && r->reply->version < 5 && !cql_client_has_columns(r->client, r->statement, meta));
     buf_u32(out, RESULT_ROWS);
     r->flags_at = out->n;
     buf_u32(out, 0);

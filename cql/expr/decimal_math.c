@@ -113,7 +113,7 @@ int decimal_log(struct number *v, bool ten, struct err *e) {
     }
     if (mpz_sgn(log)) to_decimal(log, digits, v);
     else set_small(v, 0);
-    /* Cassandra returns logarithms of 10, 100 and their inverses without zeros behind the point, and
+    /* Cassandra returns logarithms of 10, 100 and their inverses without zeros after the point, and
      * those of most other powers with them. */
     static const long whole[] = {1, 2, -1, -2};
     for (size_t i = 0; i < ARRAY_LEN(whole) && ten && v->scale > 0; i++) {

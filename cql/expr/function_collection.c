@@ -56,23 +56,6 @@ static int call_aggregate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-static const struct function *make(struct compile *c, size_t row, const struct cql_type *t) {
-    const struct cql_type *result = cql_type_scalar(CQL_INT);
-    function_fn call = call_aggregate;
-    if (rows[row].wants == WANTS_MAP) {
-        bool keys = row == 0;
-        result = cql_type_new(c->arena, keys ? CQL_SET : CQL_LIST, true, &t->args[!keys], 1, 0, c->err);
-        call = call_half_of_map;
-    } else if (rows[row].wants == WANTS_COLLECTION) {
-        call = call_count;
-    } else {
-        result = t->args[0];
-    }
-    struct function *f = result ? function_new(c, rows[row].name, result, &t, 1, call) : NULL;
-    if (f && rows[row].aggregate) f->aggregate = aggregate_find(rows[row].aggregate);
-    return f;
-}
-
 int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args,
                                 const struct function **out) {
     static const char *const kinds[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection",
@@ -94,6 +77,16 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
     if (args->n != 1) function_refuse_number(c, name, kinds[wants]);
     else if (!t) function_refuse_untyped(c, name, kinds[wants], args, 0);
     else if (!fits) function_refuse_type(c, name, words[wants], args, 0, t);
-    else *out = make(c, row, t);
+    if (!fits) return 1;
+    bool keys = row == 0;
+    const struct cql_type *result = wants == WANTS_COLLECTION ? cql_type_scalar(CQL_INT) : t->args[0];
+    if (wants == WANTS_MAP)
+        result = cql_type_new(c->arena, keys ? CQL_SET : CQL_LIST, true, &t->args[!keys], 1, 0, c->err);
+    function_fn call = wants == WANTS_MAP          ? call_half_of_map
+                       : wants == WANTS_COLLECTION ? call_count
+                                                   : call_aggregate;
+    struct function *f = result ? function_new(c, rows[row].name, result, &t, 1, call) : NULL;
+    if (f && rows[row].aggregate) f->aggregate = aggregate_find(rows[row].aggregate);
+    *out = f;
     return 1;
 }

@@ -42,20 +42,6 @@ static struct term_context row_context(const struct row_group *g) {
     return (struct term_context){.ev = &g->r->eval, .view = g->rows.view, .values = g->rows.values[g->at]};
 }
 
-static int put_key(struct row_group *g) {
-    const struct select_plan *p = g->plan;
-    uint32_t plain = p->group.n - (p->group.function != NULL);
-    buf_clear(&g->next_key, KEY_KEEP);
-    for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->rows.values[g->at][i], &g->next_key);
-    if (p->group.function) {
-        struct term_context c = row_context(g);
-        struct value last;
-        if (term_eval_in(p->group.function, &c, &last)) return -1;
-        cql_elem_put(last, &g->next_key);
-    }
-    return buf_failed(&g->next_key) ? err_nomem(g->r->err) : 0;
-}
-
 /* Returns 1 if the row is in the open group now, or 0 if no further group of its partition is
  * wanted. */
 static int start_group(struct row_group *g) {
@@ -90,6 +76,7 @@ static enum read_pull close_group(struct row_group *g, struct read_batch *out) {
 
 static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct row_group *g = (struct row_group *)op;
+    const struct term *function = g->plan->group.function;
     if (!g->open) aggregates_clear(g->aggregates, g->plan->n_aggregates);
     while (!g->ended) {
         /* to the next row from below, unless the current one is pending */
@@ -100,13 +87,23 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
             if (pull == READ_END) break;
             if (pull != READ_ROWS) return pull;
         }
-        if (put_key(g)) return READ_FAILED;
+        struct term_context c = row_context(g);
+        buf_clear(&g->next_key, KEY_KEEP);
+        for (uint32_t i = 0; i < g->plan->group.n - (function != NULL); i++) cql_elem_put(c.values[i], &g->next_key);
+        if (function) {
+            struct value last;
+            if (term_eval_in(function, &c, &last)) return READ_FAILED;
+            cql_elem_put(last, &g->next_key);
+        }
+        if (buf_failed(&g->next_key)) {
+            err_nomem(g->r->err);
+            return READ_FAILED;
+        }
         bool other = !g->open || !in_group(g);
         g->pending = other && g->open;
         if (g->pending) return close_group(g, out);
         int in = other ? start_group(g) : 1;
         if (in < 0) return READ_FAILED;
-        struct term_context c = row_context(g);
         for (uint32_t i = 0; in && i < g->plan->n_aggregates; i++)
             if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return READ_FAILED;
     }

@@ -268,12 +268,10 @@ static bool asks_for_times(const struct term *t) {
 static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) {
     const struct schema_table *t = p->table;
     where_columns(p->where, wanted);
-    bool statics = false;
     for (uint32_t i = 0; i < t->n_columns && t->n_static; i++)
-        statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
+        p->statics.asked = p->statics.asked || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
     p->statics.only = t->n_static && p->where->rows == WHERE_ALL_ROWS;
-    p->statics.asked = statics;
-    p->statics.read = statics || p->statics.only;
+    p->statics.read = p->statics.asked || p->statics.only;
     p->wanted = wanted;
     p->layout = row_view_layout_new(t, wanted, c->arena);
     if (!p->layout) return err_nomem(c->err);

@@ -1,5 +1,5 @@
-/* GROUP BY: leading columns of the primary key, of the last of which a function may be taken that
- * goes with its order: floor(time, 1h). The words and their order are Cassandra's
+/* GROUP BY: leading columns of the primary key. The last one may be the argument of a function that
+ * keeps its order: floor(time, 1h). The words and their order are Cassandra's
  * (SelectStatement.getAggregationSpecFactory). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
@@ -8,8 +8,8 @@
 
 /* ---- functions ---- */
 
-/* Finds the columns that a term uses, each once, in the order in which they stand there. Returns
- * their number; at most `most` of them go to out. */
+/* Finds the columns that a term uses, each once, in the order of their appearance. Returns
+ * their number, and at most `most` of them in out. */
 static uint32_t find_columns(const struct term *t, const struct schema_column **out, uint32_t n, uint32_t most) {
     if (t->kind == TERM_COLUMN) {
         bool had = false;
@@ -22,7 +22,7 @@ static uint32_t find_columns(const struct term *t, const struct schema_column **
     return n;
 }
 
-/* The column that a function is taken of. Returns NULL with an error. */
+/* The column that is the function's argument. Returns NULL with an error. */
 static const struct schema_column *compile_function(struct compile *c, struct select_plan *p,
                                                     const struct ast_expr *x) {
     enum { COLUMNS_MAX = 16 };
@@ -66,7 +66,16 @@ static const struct schema_column *compile_function(struct compile *c, struct se
     return p->group.salt ? columns[0] : NULL;
 }
 
-static const char *say_not_monotonic(struct compile *c, const struct term *t) {
+/* NULL if its values are in the order of the column's, because all other arguments are the same for
+ * all rows; or if memory is exhausted. */
+static const char *fault_of(struct compile *c, const struct term *t) {
+    if (t->kind == TERM_COLUMN) return NULL;
+    if (t->kind != TERM_CALL)
+        return "Only column names and monotonic scalar functions are supported in the GROUP BY clause.";
+    const struct schema_column *ignored[1];
+    bool alone = t->function->monotonic;
+    for (uint32_t i = 1; i < t->n_args; i++) alone = alone && find_columns(t->args[i], ignored, 0, 1) == 0;
+    if (alone) return fault_of(c, t->args[0]);
     struct buf text;
     uint32_t constants = 0, reversed = 0;
     buf_init(&text, ERR_TEXT_MAX);
@@ -79,19 +88,7 @@ static const char *say_not_monotonic(struct compile *c, const struct term *t) {
                                     "Only monotonic functions are supported in the GROUP BY clause. Got: %.*s ",
                                     SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
-    return said ? said : (err_nomem(c->err), NULL);
-}
-
-/* NULL where its values are in the order of the column's, for within it all else is the same for
- * all rows; or without memory. */
-static const char *fault_of(struct compile *c, const struct term *t) {
-    if (t->kind == TERM_COLUMN) return NULL;
-    if (t->kind != TERM_CALL)
-        return "Only column names and monotonic scalar functions are supported in the GROUP BY clause.";
-    const struct schema_column *ignored[1];
-    bool alone = t->function->monotonic;
-    for (uint32_t i = 1; i < t->n_args; i++) alone = alone && find_columns(t->args[i], ignored, 0, 1) == 0;
-    return alone ? fault_of(c, t->args[0]) : say_not_monotonic(c, t);
+    return said ? said : err_null(err_nomem(c->err));
 }
 
 /* ---- columns ---- */

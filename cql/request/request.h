@@ -73,21 +73,21 @@ struct cql_session {
     struct limit_connection *limit;
 };
 
-enum { CQL_LEARNED_MAX = 64 };
+enum { CQL_SENT_MAX = 64 };
 
 /* A connection before v5 in the cache of prepared statements (cql_client_open). */
 struct cql_client {
     struct prepared_cache *cache; /* NULL if it was never opened */
     struct cql_client *older, *newer;
     uint64_t opened; /* the number of statements that had lost their columns then */
-    /* A ring of CQL_LEARNED_MAX statements whose changed columns the client has got; NULL if none. Statements that
+    /* A ring of CQL_SENT_MAX statements whose changed columns the client has got; NULL if none. Statements that
      * are no longer in it are sent with their columns. */
-    struct cql_learned {
+    struct cql_sent_columns {
         uint8_t id[16];
         uint64_t change; /* result_meta.change of the columns */
-    } *learned;
-    unsigned n_learned; /* so far */
-    bool closed;        /* learned stays NULL: responses in progress may outlive the connection */
+    } *sent;
+    unsigned n_sent; /* so far */
+    bool closed;        /* sent stays NULL: responses in progress may outlive the connection */
 };
 
 /* ---- results ---- */

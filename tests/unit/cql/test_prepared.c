@@ -48,10 +48,10 @@ static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     assert_memory_equal(again, all, 16);
     assert_true(is_known(&h, all, 0, NULL));
     assert_int_equal(h.meta->n, 3);
-    assert_false(cql_client_knows(&client, slice_of(all, 16), h.meta)); /* it may have the two columns */
+    assert_false(cql_client_has_columns(&client, slice_of(all, 16), h.meta)); /* it may have the two columns */
     cql_client_close(h.db, &client);
     assert_true(is_known(&h, all, 0, NULL));
-    assert_true(cql_client_knows(&client, slice_of(all, 16), h.meta));
+    assert_true(cql_client_has_columns(&client, slice_of(all, 16), h.meta));
     harness_close(&h);
 }
 
@@ -83,9 +83,9 @@ static void test_rows_of_prepared_statements_can_be_deleted(void **state) {
 }
 
 /* Whether rows of the prepared statement may be sent to the client without their columns. */
-static bool knows(struct harness *h, struct cql_client *client, const uint8_t *id) {
+static bool has_columns(struct harness *h, struct cql_client *client, const uint8_t *id) {
     assert_true(is_known(h, id, 0, NULL));
-    return cql_client_knows(client, slice_of(id, 16), h->meta);
+    return cql_client_has_columns(client, slice_of(id, 16), h->meta);
 }
 
 /* Prepares the statement for the client, as a connection before v5 does. */
@@ -93,7 +93,7 @@ static void prepare_for(struct harness *h, struct cql_client *client, const char
     struct cql_prepared *p = prepared_make(h->db, slice_str(cql), NULL, PARTITIONER_MURMUR3, &h->err);
     assert_non_null(p);
     memcpy(id, cql_prepared_info(p)->id, 16);
-    cql_client_learn(client, cql_prepared_info(p));
+    cql_client_sent_columns(client, cql_prepared_info(p));
     cql_prepared_unref(p);
 }
 
@@ -108,21 +108,21 @@ static void test_rows_carry_columns_while_a_connection_from_before_the_change_is
     run_ok(&h, "ALTER TABLE ks.t ADD a int"); /* no client was connected */
     harness_prepare(&h, "SELECT * FROM ks.t", t);
     cql_client_open(h.db, &first);
-    assert_true(knows(&h, &first, t));
+    assert_true(has_columns(&h, &first, t));
     run_ok(&h, "ALTER TABLE ks.t ADD b int");
     harness_prepare(&h, "SELECT * FROM ks.t", t);
     cql_client_open(h.db, &second);
     run_ok(&h, "ALTER TABLE ks.u ADD a int");
     harness_prepare(&h, "SELECT * FROM ks.u", u);
     cql_client_open(h.db, &third);
-    assert_false(knows(&h, &third, t) || knows(&h, &third, u));
+    assert_false(has_columns(&h, &third, t) || has_columns(&h, &third, u));
     cql_client_close(h.db, &third);
-    assert_false(knows(&h, &second, t) || knows(&h, &second, u));
+    assert_false(has_columns(&h, &second, t) || has_columns(&h, &second, u));
     cql_client_close(h.db, &first); /* the second connection opened after the change of t */
-    assert_true(knows(&h, &second, t));
-    assert_false(knows(&h, &second, u));
+    assert_true(has_columns(&h, &second, t));
+    assert_false(has_columns(&h, &second, u));
     cql_client_close(h.db, &second);
-    assert_true(knows(&h, &second, u));
+    assert_true(has_columns(&h, &second, u));
     harness_close(&h);
 }
 
@@ -130,41 +130,41 @@ static void test_a_client_that_prepares_again_gets_rows_without_columns(void **s
     (void)state;
     struct harness h;
     struct cql_client old, other, never = {0};
-    uint8_t id[16], ids[CQL_LEARNED_MAX][16];
+    uint8_t id[16], ids[CQL_SENT_MAX][16];
     char cql[64];
     open_with_table(&h, MODE_CASSANDRA);
     cql_client_open(h.db, &old);
     cql_client_open(h.db, &other);
     prepare_for(&h, &old, "SELECT * FROM ks.t", id);
-    assert_null(old.learned); /* its columns have never changed */
+    assert_null(old.sent); /* its columns have never changed */
     run_ok(&h, "ALTER TABLE ks.t ADD a int");
     prepare_for(&h, &old, "SELECT * FROM ks.t", id);
-    assert_true(knows(&h, &old, id));
-    assert_false(knows(&h, &other, id) || knows(&h, &never, id));
+    assert_true(has_columns(&h, &old, id));
+    assert_false(has_columns(&h, &other, id) || has_columns(&h, &never, id));
     run_ok(&h, "ALTER TABLE ks.t ADD b int");
     harness_prepare(&h, "SELECT * FROM ks.t", id);
-    assert_false(knows(&h, &old, id)); /* it has the columns from before b */
+    assert_false(has_columns(&h, &old, id)); /* it has the columns from before b */
     prepare_for(&h, &old, "SELECT * FROM ks.t", id);
-    assert_true(knows(&h, &old, id));
-    for (int i = 0; i < CQL_LEARNED_MAX; i++) {
+    assert_true(has_columns(&h, &old, id));
+    for (int i = 0; i < CQL_SENT_MAX; i++) {
         snprintf(cql, sizeof(cql), "SELECT v FROM ks.t WHERE p = %d", i);
         harness_prepare(&h, cql, ids[i]);
     }
     run_ok(&h, "ALTER TABLE ks.t ADD c int");
     harness_prepare(&h, "SELECT * FROM ks.t", id);
-    assert_false(knows(&h, &old, id));
+    assert_false(has_columns(&h, &old, id));
     prepare_for(&h, &old, "SELECT * FROM ks.t", id);
-    for (int i = 0; i < CQL_LEARNED_MAX; i++) {
+    for (int i = 0; i < CQL_SENT_MAX; i++) {
         snprintf(cql, sizeof(cql), "SELECT v FROM ks.t WHERE p = %d", i);
         prepare_for(&h, &old, cql, ids[i]);
     }
-    assert_false(knows(&h, &old, id)); /* evicted from the ring, and only it */
-    for (int i = 0; i < CQL_LEARNED_MAX; i++) assert_true(knows(&h, &old, ids[i]));
+    assert_false(has_columns(&h, &old, id)); /* evicted from the ring, and only it */
+    for (int i = 0; i < CQL_SENT_MAX; i++) assert_true(has_columns(&h, &old, ids[i]));
     prepare_for(&h, &other, "SELECT * FROM ks.t", id);
-    assert_true(knows(&h, &other, id));
+    assert_true(has_columns(&h, &other, id));
     cql_client_close(h.db, &old);
     prepare_for(&h, &old, "SELECT * FROM ks.t", id); /* a response after the end of the connection */
-    assert_null(old.learned);
+    assert_null(old.sent);
     cql_client_close(h.db, &other);
     harness_close(&h);
 }
