@@ -56,18 +56,6 @@ static const struct cql_type *refuse_definition(struct slice class, struct err *
     return err_null(err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class)));
 }
 
-/* The dimension of a vector; 0 if the next word is no dimension. */
-static uint32_t read_dimension(struct reader *r) {
-    struct slice digits = read_word(r);
-    uint64_t n = 0;
-    for (size_t i = 0; i < digits.n; i++) {
-        if (!isdigit(digits.p[i])) return 0;
-        n = n * 10 + (uint64_t)(digits.p[i] - '0');
-        if (n > INT32_MAX) return 0;
-    }
-    return (uint32_t)n;
-}
-
 /* Reads "(A,B)" into args, which has room for ARGS_MAX. Returns the number of types, or -1. */
 static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension,
                      uint32_t depth, struct err *e) {
@@ -76,8 +64,10 @@ static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_t
     if (!take(r, '(')) return -1;
     do {
         if (kind == CQL_VECTOR && n == 1) {
-            *dimension = read_dimension(r);
-            if (!*dimension) return -1;
+            struct slice digits = read_word(r);
+            int64_t size;
+            if (!cqlt_is_digits(digits) || cqlt_parse_int64(digits, &size) || size < 1 || size > INT32_MAX) return -1;
+            *dimension = (uint32_t)size;
             continue;
         }
         struct reader ahead = *r;

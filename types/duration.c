@@ -152,17 +152,6 @@ static int unreadable(struct slice text, struct err *e) {
     return err_invalid(e, "Unable to convert '%.*s' to a duration", CQLT_QUOTE(text));
 }
 
-static int read_units(struct slice text, struct builder *b, struct err *e) {
-    struct slice s = text;
-    while (s.n) {
-        uint64_t n;
-        int unit = take_digits(&s, &n) ? take_unit(&s) : -1;
-        if (unit < 0) return unreadable(text, e);
-        if (add(b, unit, n, e) < 0) return -1;
-    }
-    return 0;
-}
-
 /* P1Y2M3DT4H5M6S or P2W; s is the text after the P. */
 static int read_iso(struct slice text, struct slice s, struct builder *b, struct err *e) {
     bool in_time = false;
@@ -208,7 +197,12 @@ static int parse(const struct cql_type *t, struct slice text, struct cql_reading
     if (text.n == 0) return unreadable(text, e);
     struct slice rest = slice_of(text.p + 1, text.n - 1);
     if (text.p[0] != 'P') {
-        if (read_units(text, &b, e) < 0) return -1;
+        for (struct slice s = text; s.n;) {
+            uint64_t n;
+            int unit = take_digits(&s, &n) ? take_unit(&s) : -1;
+            if (unit < 0) return unreadable(text, e);
+            if (add(&b, unit, n, e) < 0) return -1;
+        }
     } else if (memchr(rest.p, '-', rest.n)) {
         if (read_iso_alternative(rest, &b, e) < 0) return e->set ? -1 : unreadable(text, e);
     } else if (read_iso(text, rest, &b, e) < 0) {

@@ -35,15 +35,6 @@ static void skip_space(struct json *j) {
     while (!at_end(j) && (peek(j) == ' ' || peek(j) == '\t' || peek(j) == '\n' || peek(j) == '\r')) j->at++;
 }
 
-static int read_escape(struct json *j) {
-    uint8_t c = peek(j);
-    if (!c || !strchr("\"\\/bfnrtu", c)) return refuse(j, "unknown escape sequence");
-    j->at++;
-    for (int i = 0; c == 'u' && i < 4; i++, j->at++)
-        if (cqlt_hex_digit(peek(j)) < 0) return refuse(j, "expected a hexadecimal digit of an escape sequence");
-    return 0;
-}
-
 static uint32_t code_unit(const uint8_t *p) {
     uint32_t c = 0;
     for (int i = 0; i < 4; i++) c = c << 4 | (uint32_t)cqlt_hex_digit(p[i]);
@@ -99,7 +90,12 @@ static int read_string(struct json *j) {
         bool escape = peek(j) == '\\';
         escapes |= escape;
         j->at++;
-        if (escape && read_escape(j) < 0) return -1;
+        if (!escape) continue;
+        uint8_t c = peek(j);
+        if (!c || !strchr("\"\\/bfnrtu", c)) return refuse(j, "unknown escape sequence");
+        j->at++;
+        for (int i = 0; c == 'u' && i < 4; i++, j->at++)
+            if (cqlt_hex_digit(peek(j)) < 0) return refuse(j, "expected a hexadecimal digit of an escape sequence");
     }
     if (at_end(j)) return refuse(j, "");
     struct slice s = slice_of(j->text.p + from, j->at++ - from);

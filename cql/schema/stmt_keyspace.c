@@ -9,7 +9,7 @@ static int refuse_without_class(struct compile *c) {
     return c->err->set ? -1 : ddl_fail(c, DDL_NO_CLASS);
 }
 
-static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
+static int read_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
     struct table_settings *s = ARENA_NEW(c->arena, struct table_settings);
     if (!s) return err_nomem(c->err);
     s->given = SETTING_BIT(tags);
@@ -24,7 +24,7 @@ static const struct ast_prop *prop_of(const struct ast_props *p, const char *nam
 }
 
 /* Reads the properties, which are checked before whether the keyspace exists. */
-static int take_first(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+static int read_properties(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags"),
                           *timestamps = prop_of(p, "client_side_timestamps");
     for (uint32_t i = 0; i < p->n; i++) {
@@ -56,10 +56,10 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         change->replication = l->items;
         if (l->n && strcmp(l->items[0].name, "class")) return refuse_without_class(c);
     }
-    return tags ? take_tags(c, tags->value, change) : 0;
+    return tags ? read_tags(c, tags->value, change) : 0;
 }
 
-static int take_writes(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+static int read_durable_writes(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct ast_prop *writes = prop_of(p, "durable_writes");
     const char *text = writes ? prop_text(c, writes->name, writes->value) : NULL;
     bool durable;
@@ -70,15 +70,15 @@ static int take_writes(struct compile *c, const struct ast_props *p, struct cata
 }
 
 /* The catalogue reports whether the keyspace exists, before faults of other properties. */
-static int take_rest(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+static int check_existence(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     bool creates = change->op == CATALOG_CREATE_KEYSPACE;
-    struct err untold = {0};
+    struct err ignored = {0};
     struct compile quiet = *c;
     if ((ks != NULL) != creates)
-        return take_writes(c, p, change) || (creates && !change->n_replication) ? refuse_without_class(c) : 0;
-    quiet.err = &untold;
-    (void)!take_writes(&quiet, p, change);
+        return read_durable_writes(c, p, change) || (creates && !change->n_replication) ? refuse_without_class(c) : 0;
+    quiet.err = &ignored;
+    (void)!read_durable_writes(&quiet, p, change);
     return 0;
 }
 
@@ -94,9 +94,9 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     size_t n = strlen(k->name);
     if (!ddl_is_word(k->name)) return ddl_fail(c, DDL_KEYSPACE_NAME, k->name);
     if (n > KEYSPACE_NAME_LENGTH) return ddl_fail(c, DDL_KEYSPACE_NAME_LENGTH, KEYSPACE_NAME_LENGTH, k->name, n);
-    if (take_first(c, &k->props, change)) return -1;
+    if (read_properties(c, &k->props, change)) return -1;
     if (!prop_of(&k->props, "replication")) return ddl_fail(c, DDL_NO_REPLICATION);
-    return take_rest(c, &k->props, change);
+    return check_existence(c, &k->props, change);
 }
 
 static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -107,11 +107,11 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
     change->conditional = k->if_exists;
     if ((!schema_system_is_replicated(k->name) && ddl_refuse_system(c, change)) || ddl_permit(c, out)) return -1;
     if (!k->add_tags && !k->drop_tags) {
-        if (take_first(c, &k->props, change)) return -1;
-        return take_rest(c, &k->props, change);
+        if (read_properties(c, &k->props, change)) return -1;
+        return check_existence(c, &k->props, change);
     }
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-    if (take_tags(c, k->tags, change)) return -1;
+    if (read_tags(c, k->tags, change)) return -1;
     change->at_once = true; /* as in stmt_alter_table.c */
     if (k->add_tags) return 0;
     change->removed_tags = change->settings->tags;

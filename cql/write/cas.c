@@ -72,7 +72,7 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     bool whole_partition = p->where && p->where->rows == WHERE_ALL_ROWS && p->table->n_clustering; /* names no row */
     c->writes_rows = c->writes_rows || !(p->static_only || whole_partition);
     if (!p->conditional) return 0;
-    c->asks = true;
+    c->conditional = true;
     c->writes_statics = c->writes_statics || p->n_static_ops;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
@@ -190,7 +190,7 @@ int cas_check(struct cas *c, struct mutation *m) {
     assert(mutation_is_locked(c->r, m));
     c->m = m;
     c->part = &m->part;
-    if (!c->asks) return 1;
+    if (!c->conditional) return 1;
     int rc = read_rows(c);
     if (rc) return rc;
     rc = holds(c, &c->statics);
@@ -213,7 +213,7 @@ static struct cas_row *find_row(const struct cas *c, struct slice ck) {
 
 /* ---- what a refusal costs ---- */
 
-static const struct eng_row *pay(struct cas_row *row) {
+static const struct eng_row *charge_once(struct cas_row *row) {
     const struct eng_row *stored = row->charged ? NULL : row->stored;
     row->charged = true;
     return stored;
@@ -225,14 +225,14 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
     bool exists = p->if_exists || p->if_not_exists;
     bool of_statics = p->static_only ? exists || has_conditions(p, true) : has_conditions(p, true);
     struct cas_row *known = !p->static_only && w->n_keys ? find_row(c, w->keys[0].ck) : NULL;
-    bool asked = known && (exists || has_conditions(p, false));
-    bool is_false = (asked && known->is_false) || (of_statics && c->statics.is_false);
+    bool row_conditions = known && (exists || has_conditions(p, false));
+    bool is_false = (row_conditions && known->is_false) || (of_statics && c->statics.is_false);
     *row = *statics = NULL;
     if (!is_false) return 0;
-    if (asked && known->charged && (!of_statics || c->statics.charged)) return 0;
-    if (of_statics) *statics = pay(&c->statics);
-    if (asked) *row = pay(known);
-    if (asked || p->static_only || !w->n_keys) return 1;
+    if (row_conditions && known->charged && (!of_statics || c->statics.charged)) return 0;
+    if (of_statics) *statics = charge_once(&c->statics);
+    if (row_conditions) *row = charge_once(known);
+    if (row_conditions || p->static_only || !w->n_keys) return 1;
     /* With conditions on static columns alone, the row was not read yet. */
     struct cas_row unread = {.ck = w->keys[0].ck};
     int rc = read_row(c, ENG_ROW, &unread);

@@ -17,7 +17,7 @@ struct cas_row {
     uint32_t n_conditions, capacity;
     struct bound_condition *conditions;
     const struct eng_row *row; /* as the conditions see it; NULL if none */
-    const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
+    const struct eng_row *stored; /* as read; may exist although no column that the conditions read has a value */
     int64_t newest_ts; /* of all that was read */
     bool read;
     bool is_false;     /* of a write that was refused: a condition on it did not hold */
@@ -29,14 +29,14 @@ struct cas {
     const struct schema_table *table;
     const struct eng_part *part;
     struct mutation *m; /* of the partition, from cas_check on */
-    bool batch, asks;   /* asks: a write of the partition has conditions */
+    bool batch, conditional; /* conditional: a write of the partition has conditions */
     bool writes_statics, writes_rows, shows_all;
     int64_t now;
     struct cas_row statics;
     uint32_t n_rows, capacity;
     struct cas_row *rows;   /* in clustering order once checked */
     struct name_tree by_ck; /* their indexes, before that */
-    bool *reads;            /* by ordinal: columns that the conditions look at */
+    bool *reads;            /* by ordinal: columns that the conditions read */
     uint32_t n_shown;
     const struct schema_column **shown; /* in the answer, in addition to the keys of a batch */
 };

@@ -37,7 +37,7 @@ struct modify_op {
     const struct schema_column *column;
     const struct term *value, *element;
     const struct cql_type *value_type; /* of value */
-    uint32_t turn; /* in the statement */
+    uint32_t position; /* in the statement */
     uint16_t field;
     bool negative; /* MODIFY_COUNT: minus */
     bool sets_cell;    /* MODIFY_SET of a column that has one cell */

@@ -168,8 +168,7 @@ SELDOM static int run_any(struct row_ops *x, const struct modify_op *op, struct 
     switch (op->kind) {
     case MODIFY_SET: return cells_replace(cells, op->column, v);
     case MODIFY_INCREASE: return cells_set(cells, op->column, v);
-    case MODIFY_ADD: return cells_add(cells, op->column, v);
-    case MODIFY_PREPEND: return cells_prepend(cells, op->column, v);
+    case MODIFY_ADD: case MODIFY_PREPEND: return cells_add(cells, op->column, v, op->kind == MODIFY_PREPEND);
     case MODIFY_SUBTRACT: return cells_subtract(cells, op->column, v, x->current);
     case MODIFY_PUT: return cells_put(cells, op->column, element, v);
     case MODIFY_LIST_SET: return cells_list_set(cells, op->column, element, v, x->current, false);
@@ -224,7 +223,7 @@ static int run_ops(struct row_ops *x, uint32_t from, uint32_t to) {
     const struct modify_op *refused = NULL;
     struct err *first = NULL;
     for (const struct modify_op *op = w->plan->ops + from, *end = w->plan->ops + to; op < end; op++) {
-        if (UNLIKELY(refused != NULL) && op->turn > refused->turn) continue;
+        if (UNLIKELY(refused != NULL) && op->position > refused->position) continue;
         if (LIKELY(run_op(x, op) == 0) && LIKELY(!op->repeats || run_again(x, op) == 0)) continue;
         if (!w->plan->reads || keep_error(w, &first)) return -1;
         refused = op;

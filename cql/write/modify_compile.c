@@ -43,7 +43,7 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
 
 static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, const struct schema_column *col) {
     struct modify_op *op = &b->plan->ops[b->plan->n_ops];
-    op->turn = b->plan->n_ops++;
+    op->position = b->plan->n_ops++;
     op->kind = kind;
     op->column = col;
     if (kind == MODIFY_INCREASE || kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE ||
@@ -58,7 +58,7 @@ static int by_column(const void *pa, const void *pb) {
     bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
     if (sa != sb) return sa ? -1 : 1;
     if (a->column->id != b->column->id) return a->column->id < b->column->id ? -1 : 1;
-    return (a->turn > b->turn) - (a->turn < b->turn);
+    return (a->position > b->position) - (a->position < b->position);
 }
 
 /* Cassandra reads an empty element of these types in a bound list as null, and fails with an

@@ -219,12 +219,9 @@ int cells_delete(struct cell_writer *w, const struct schema_column *c) {
     return cql_type_is_multicell(c->type) ? put_complex_deletion(w, c, w->ts) : put_tombstone(w, c, no_path);
 }
 
-int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) {
-    return value_is_null(v) ? 0 : put_elements(w, c, value_slice(v));
-}
-
-int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) {
-    return value_is_null(v) ? 0 : put_list(w, c, value_slice(v), true);
+int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v, bool prepend) {
+    if (value_is_null(v)) return 0;
+    return prepend ? put_list(w, c, value_slice(v), true) : put_elements(w, c, value_slice(v));
 }
 
 int cells_discard(struct cell_writer *w, const struct schema_column *c, struct value key) {

@@ -48,14 +48,13 @@ void cells_finish(struct cell_writer *w, struct eng_row *row);
 
 /* column = v, which has one cell; null deletes. v must not be unset. */
 int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
-/* The same for a column of several cells: all of them are replaced. */
+/* Likewise for a column of several cells, all of which are replaced. */
 int cells_replace(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
 /* DELETE column. */
 int cells_delete(struct cell_writer *w, const struct schema_column *c) MUST_CHECK;
-/* column = column + v: list append, set union, map put. Null does nothing. */
-int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
-/* column = v + column, of lists. */
-int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
+/* column = column + v: list append, set union, map put. prepend: column = v + column, lists only. Null does
+ * nothing. */
+int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v, bool prepend) MUST_CHECK;
 /* column = column - v: elements of a set, keys of a map (v is a set of them), values of a list
  * (current needed). */
 int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v,

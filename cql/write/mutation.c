@@ -89,25 +89,3 @@ int mutation_read(struct cql_run *r, struct mutation *m, enum eng_row_kind kind,
     m->reads = read;
     return rc;
 }
-
-int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b) {
-    struct op_cost *cost = m->r->cost;
-    struct err *e = m->r->err;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct eng_part *part = &m->list[i].part;
-        for (const struct change *c = m->list[i].written ? NULL : m->list[i].first; c; c = c->next) {
-            const struct eng_row *row = &c->row;
-            int rc = 0;
-            if (c->kind == CHANGE_RANGE) {
-                rc = eng_batch_delete_range(b, part, &c->range, row->del_ts, row->del_at, cost, e);
-            } else if (c->kind == CHANGE_PARTITION) {
-                rc = eng_batch_delete_partition(b, part, row->del_ts, row->del_at, cost, e);
-            } else if (row->n_cells || row->live_ts != ENG_NO_TS || row->del_ts != ENG_NO_TS) {
-                /* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
-                rc = eng_batch_row(b, part, row, cost, e);
-            }
-            if (rc) return -1;
-        }
-    }
-    return 0;
-}

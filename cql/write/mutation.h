@@ -2,8 +2,8 @@
  * each a list of changes.
  *
  * Life: mutations_open makes one empty mutation for every partition that is addressed; every
- * statement adds its changes and records the rows it read to decide them; mutations_apply adds all
- * of them to an engine batch. Checks of a write before it is made (its size limit, its admission)
+ * statement adds its changes and records the rows it read to decide them; write.c adds all of them
+ * to an engine batch. Checks of a write before it is made (its size limit, its admission)
  * use this list. Everything lives in the request's arena.
  *
  * Rows are read under the partition's lock. A write on a worker holds the stripe itself and may
@@ -84,6 +84,3 @@ int counter_settle(struct mutations *m, int64_t now) MUST_CHECK;
  * first row over the limit. Returns 0, -1, or ENG_INCOMPLETE if a row is not in memory or a range must be
  * scanned. */
 int size_by_rows(const struct mutations *m, const struct compat *k) MUST_CHECK;
-/* Adds all changes of the first n mutations that are not written yet to b, and their stored bytes to
- * the request's op_cost. On -1 the caller rolls back to its savepoint. */
-int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b) MUST_CHECK;

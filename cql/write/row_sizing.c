@@ -1,9 +1,9 @@
-/* Sizes a write by the stored rows that it touches: --write-size row ("Estimate capacity
+/* Sizes a write by the stored rows that it changes: --write-size row ("Estimate capacity
  * consumption of read and write throughput",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/capacity-examples.html).
  *
  * Life: once all changes of a write are known, under the locks of its partitions, each row that a
- * change touches is read once, as it is stored, and the changes are laid on it in their order: a
+ * change concerns is read once, as it is stored, and the changes are applied to it in their order: a
  * statement is sized by the row after it, a deletion by the row that it takes away, and the
  * deletion of a range or a partition by all of them, row by row. Expired data that is still stored
  * counts. The sizes go to the op_write of the change (op_write.image); the reading itself is not
@@ -28,17 +28,17 @@ enum {
     /* Steps and bytes between checks of the deadline: other writers of the partition wait. */
     PART_STEPS = 256,
     PART_BYTES = 1 << 20,
-    MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
+    MAX_DELETED = 100000,  /* rows under the deletions of a request; about a tenth of a second */
 };
 
 /* Counts of one request, over all of its partitions. */
 struct work {
-    uint32_t steps, looked_at;
+    uint32_t steps, n_deleted;
     bool incomplete; /* it failed for a row that is not in memory */
 };
 
 /* A change and its place among those of its partition. */
-struct touch {
+struct placed_change {
     const struct change *change;
     uint32_t at;
 };
@@ -50,19 +50,19 @@ struct row_sizing {
     struct compat compat;
     struct work *work;
     struct arena rows, values; /* for the current row; for the view */
-    struct arena laid[2];      /* in turns: cells of a row with more than one change applied */
+    struct arena applied[2];      /* in turns: cells of a row with more than one change applied */
     struct row_view view;
     struct row_sizer sizer;     /* of the view */
-    uint32_t n_rows, n_sweeps;
-    struct touch *rows_touched; /* by kind and clustering key, changes of one row in their order */
-    struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
+    uint32_t n_rows, n_deletions;
+    struct placed_change *row_changes; /* by kind and clustering key, changes of one row in their order */
+    struct placed_change *deletions;       /* deletions of ranges and of the partition, in their order */
     struct eng_row state;       /* the stored row with the changes so far applied; not resolved */
     bool exists;                /* something is stored or written */
-    uint32_t n_laid;
+    uint32_t n_applied;
 };
 
 static int by_row(const void *a, const void *b) {
-    const struct touch *x = a, *y = b;
+    const struct placed_change *x = a, *y = b;
     const struct eng_row *r = &x->change->row, *s = &y->change->row;
     int c = r->kind != s->kind ? (r->kind < s->kind ? -1 : 1) : slice_cmp(r->ck, s->ck);
     return c ? c : (x->at > y->at) - (x->at < y->at);
@@ -78,20 +78,20 @@ static int step(struct row_sizing *f) { return ++f->work->steps % PART_STEPS ? 0
  * did not refuse: the deletion goes unsized. The limit counts rows older than the deletion; when
  * too few of those were seen, whether the deletion is over the limit is unknown, and the rule is
  * applied. */
-static int look_at(struct row_sizing *f, struct op_write *deletion) {
-    if (f->work->looked_at < MAX_LOOKED_AT) {
-        f->work->looked_at++;
+static int count_deleted(struct row_sizing *f, struct op_write *deletion) {
+    if (f->work->n_deleted < MAX_DELETED) {
+        f->work->n_deleted++;
         return 0;
     }
     if (f->r->cost->write_size != WRITE_SIZE_ROW) {
-        bool told = deletion->image.row.rows > QUOTA_RANGE_DELETE_ROWS;
-        if (!told && compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err)) return -1;
+        bool over = deletion->image.row.rows > QUOTA_RANGE_DELETE_ROWS;
+        if (!over && compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err)) return -1;
         memset(&deletion->image, 0, sizeof(deletion->image));
         return 1;
     }
     return err_invalid(f->r->err,
                        "The deletion is over more than %d rows, which it is sized by one by one. Delete in smaller "
-                       "ranges, or fewer ranges a batch.", MAX_LOOKED_AT);
+                       "ranges, or fewer ranges a batch.", MAX_DELETED);
 }
 
 /* ---- sizes ---- */
@@ -172,15 +172,15 @@ static int size_one(struct row_sizing *f, const struct change *c) {
     return rc;
 }
 
-static int touch(struct row_sizing *f, const struct change *c) {
+static int apply_change(struct row_sizing *f, const struct change *c) {
     bool deletion = c->cost && c->cost->kind == OP_DELETE;
     if (deletion && size_one(f, c)) return -1;
     /* Applies the change to the state. Two arenas alternate: the result goes to one while the
      * previous state is read from the other. */
-    struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
+    struct arena *to = f->n_applied ? &f->applied[f->n_applied % 2] : &f->rows;
     struct eng_row row = c->row;
     if (f->exists) {
-        if (f->n_laid++) arena_reset(to);
+        if (f->n_applied++) arena_reset(to);
         if (eng_row_lay(&f->state, &c->row, to, &row)) return err_nomem(f->r->err);
     }
     f->state = row;
@@ -193,8 +193,8 @@ static int touch(struct row_sizing *f, const struct change *c) {
 
 /* ---- deletions of ranges and partitions ---- */
 
-static bool sweeps(const struct change *sweep, enum eng_row_kind kind, struct slice ck) {
-    return sweep->kind == CHANGE_PARTITION || (kind == ENG_ROW && eng_slice_has(&sweep->range, ck));
+static bool covers(const struct change *deletion, enum eng_row_kind kind, struct slice ck) {
+    return deletion->kind == CHANGE_PARTITION || (kind == ENG_ROW && eng_slice_has(&deletion->range, ck));
 }
 
 /* Whether anything of the row is as old as the deletion. */
@@ -204,65 +204,65 @@ static bool is_hit(const struct eng_row *row, int64_t ts) {
     return hit;
 }
 
-/* Applies the deletion of a range or partition to a row that other changes touch, too. */
-static int sweep_state(struct row_sizing *f, const struct eng_row *address, const struct change *sweep) {
+/* Applies the deletion of a range or partition to a row that has other changes, too. */
+static int apply_deletion(struct row_sizing *f, const struct eng_row *address, const struct change *deletion) {
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
     if (step(f)) return -1;
-    if (!f->exists || !sweeps(sweep, address->kind, address->ck)) return 0;
+    if (!f->exists || !covers(deletion, address->kind, address->ck)) return 0;
     if (copy(f, &row)) return -1;
-    if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
+    if (remains(&row, ENG_NO_TS) && is_hit(&row, deletion->row.del_ts) && add_size(f, deletion->cost, &row)) return -1;
     arena_rewind(&f->rows, mark);
-    if (sweep->row.del_ts > f->state.del_ts) {
-        f->state.del_ts = sweep->row.del_ts;
+    if (deletion->row.del_ts > f->state.del_ts) {
+        f->state.del_ts = deletion->row.del_ts;
         f->state.del_at = ENG_COVERED;
     }
     return 0;
 }
 
 /* Applies the changes of one row and, between them, the deletions that cover it, in their order. */
-static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
+static int walk(struct row_sizing *f, const struct placed_change *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
     arena_reset(&f->rows);
     f->exists = false;
-    f->n_laid = 0;
+    f->n_applied = 0;
     /* The first change hides the stored row, but its deletions count with client timestamps. */
-    bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
+    bool bare = !f->n_deletions && address->covers_below && !f->view.layout->has_timestamps;
     if (!bare && load(f, address)) return -1;
     for (uint32_t i = 0; i < n; i++) {
-        for (; next < f->n_sweeps && f->sweeps[next].at < t[i].at; next++)
-            if (sweep_state(f, address, f->sweeps[next].change)) return -1;
-        if (step(f) || touch(f, t[i].change)) return -1;
+        for (; next < f->n_deletions && f->deletions[next].at < t[i].at; next++)
+            if (apply_deletion(f, address, f->deletions[next].change)) return -1;
+        if (step(f) || apply_change(f, t[i].change)) return -1;
     }
-    for (; next < f->n_sweeps; next++)
-        if (sweep_state(f, address, f->sweeps[next].change)) return -1;
+    for (; next < f->n_deletions; next++)
+        if (apply_deletion(f, address, f->deletions[next].change)) return -1;
     return 0;
 }
 
 /* Sizes one row under deletion i of a range or partition. Returns 0 to continue, 1 if there are no
  * more rows, or -1 on error. */
-static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
-    const struct change *deletion = f->sweeps[i].change;
+static int size_deleted_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
+    const struct change *deletion = f->deletions[i].change;
     struct op_write *c = deletion->cost;
     uint64_t before = c->image.row.rows;
     if (item->kind == ENG_ITEM_PARTITION && !item->has_static) return 0;
-    int rc = look_at(f, c);
+    int rc = count_deleted(f, c);
     if (rc) return rc;
     struct eng_row *row = item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row;
     for (uint32_t from = 0, to = f->n_rows; from < to;) {
         uint32_t middle = from + (to - from) / 2;
-        const struct eng_row *touched = &f->rows_touched[middle].change->row;
-        int order = touched->kind != row->kind ? (touched->kind < row->kind ? -1 : 1) : slice_cmp(touched->ck, row->ck);
-        if (order == 0) return 0; /* sweep_state sized it */
+        const struct eng_row *changed = &f->row_changes[middle].change->row;
+        int order = changed->kind != row->kind ? (changed->kind < row->kind ? -1 : 1) : slice_cmp(changed->ck, row->ck);
+        if (order == 0) return 0; /* apply_deletion sized it */
         if (order < 0) from = middle + 1;
         else to = middle;
     }
     /* The first deletion that covers the row removes it or a part of it. */
     for (uint32_t k = 0; k < i; k++) {
-        const struct change *earlier = f->sweeps[k].change;
+        const struct change *earlier = f->deletions[k].change;
         if (step(f)) return -1;
-        if (sweeps(earlier, row->kind, row->ck) && !remains(row, earlier->row.del_ts)) return 0;
+        if (covers(earlier, row->kind, row->ck) && !remains(row, earlier->row.del_ts)) return 0;
     }
     if (is_hit(row, deletion->row.del_ts) && add_size(f, c, row)) return -1;
     /* Applies Keyspaces' limit once, at the first row over it. */
@@ -271,9 +271,9 @@ static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
 }
 
 /* Sizes a deletion of a range or the partition; the scan delivers everything that is stored. */
-static int sweep(struct row_sizing *f, uint32_t i) {
+static int size_deletion(struct row_sizing *f, uint32_t i) {
     struct cql_run *r = f->r;
-    const struct change *c = f->sweeps[i].change;
+    const struct change *c = f->deletions[i].change;
     bool partition = c->kind == CHANGE_PARTITION;
     struct eng_scan_spec spec = {.table = f->m->part.table, .part = &f->m->part,
                                  .slices = partition ? NULL : &c->range,
@@ -293,7 +293,7 @@ static int sweep(struct row_sizing *f, uint32_t i) {
             break;
         }
         eng_scan_allow(scan, PART_STEPS, PART_BYTES);
-        while (!end && (rc = eng_scan_next(scan, &item, r->err)) == 1) end = sweep_item(f, i, &item);
+        while (!end && (rc = eng_scan_next(scan, &item, r->err)) == 1) end = size_deleted_item(f, i, &item);
     }
     eng_scan_close(scan);
     return end ? (end < 0 ? -1 : 0) : rc;
@@ -302,23 +302,23 @@ static int sweep(struct row_sizing *f, uint32_t i) {
 /* ---- a partition ---- */
 
 static int walk_all(struct row_sizing *f) {
-    if (f->n_sweeps && !f->r->blocking) {
+    if (f->n_deletions && !f->r->blocking) {
         f->work->incomplete = true;
         return -1;
     }
     for (uint32_t from = 0, to; from < f->n_rows; from = to) {
-        const struct touch *t = &f->rows_touched[from];
+        const struct placed_change *t = &f->row_changes[from];
         const struct eng_row *row = &t->change->row;
-        bool read = f->n_sweeps > 0; /* a change of the row is not sized as written */
+        bool read = f->n_deletions > 0; /* a change of the row is not sized as written */
         for (to = from; to < f->n_rows; to++) {
-            const struct change *c = f->rows_touched[to].change;
+            const struct change *c = f->row_changes[to].change;
             if (c->row.kind != row->kind || !slice_eq(c->row.ck, row->ck)) break;
             read = read || !c->cost || c->cost->image.known != IMAGE_AS_WRITTEN;
         }
         if (read && walk(f, t, to - from)) return -1;
     }
-    for (uint32_t i = 0; i < f->n_sweeps; i++)
-        if (sweep(f, i)) return -1;
+    for (uint32_t i = 0; i < f->n_deletions; i++)
+        if (size_deletion(f, i)) return -1;
     return 0;
 }
 
@@ -330,22 +330,22 @@ static int size_partition(struct cql_run *r, const struct mutation *m, const str
     const struct row_view_layout *layout = m->by_cells ? m->by_cells : row_view_layout_of_cells(m->table, r->arena);
     uint32_t n = 0, at = 0;
     for (const struct change *c = m->first; c; c = c->next) n++;
-    f.rows_touched = ARENA_ARRAY(r->arena, n + 1, struct touch);
-    f.sweeps = ARENA_ARRAY(r->arena, n + 1, struct touch);
-    if (!layout || !f.rows_touched || !f.sweeps) return err_nomem(r->err);
+    f.row_changes = ARENA_ARRAY(r->arena, n + 1, struct placed_change);
+    f.deletions = ARENA_ARRAY(r->arena, n + 1, struct placed_change);
+    if (!layout || !f.row_changes || !f.deletions) return err_nomem(r->err);
     for (const struct change *c = m->first; c; c = c->next, at++) {
-        const struct touch t = {.change = c, .at = at};
-        if (c->kind == CHANGE_ROW) f.rows_touched[f.n_rows++] = t;
-        else f.sweeps[f.n_sweeps++] = t;
+        const struct placed_change t = {.change = c, .at = at};
+        if (c->kind == CHANGE_ROW) f.row_changes[f.n_rows++] = t;
+        else f.deletions[f.n_deletions++] = t;
     }
-    if (f.n_rows > 1) qsort(f.rows_touched, f.n_rows, sizeof *f.rows_touched, by_row);
+    if (f.n_rows > 1) qsort(f.row_changes, f.n_rows, sizeof *f.row_changes, by_row);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);
-    for (int i = 0; i < 2; i++) arena_init_in(&f.laid[i], r->arena->share, CHUNK, 0);
+    for (int i = 0; i < 2; i++) arena_init_in(&f.applied[i], r->arena->share, CHUNK, 0);
     int rc = row_view_init(&f.view, layout, 1, &f.values, r->err);
     if (rc == 0) row_sizer_init(&f.sizer, &f.view, r->cost);
     if (rc == 0) rc = walk_all(&f);
-    for (int i = 0; i < 2; i++) arena_fini(&f.laid[i]);
+    for (int i = 0; i < 2; i++) arena_fini(&f.applied[i]);
     arena_fini(&f.values);
     arena_fini(&f.rows);
     return rc;

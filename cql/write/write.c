@@ -218,7 +218,7 @@ static bool is_short(const struct write *w) {
     return w->n <= ROWS_MAX;
 }
 
-/* On a worker of all partitions, on a loop of the one. */
+/* Releases the locks: on a worker those of all partitions, on a loop that of the only one. */
 static void unlock(struct cql_run *r) {
     struct write *w = r->running;
     if (r->blocking) eng_unlock_many(r->db->options.eng, w->parts, w->m.n);
@@ -253,6 +253,24 @@ static enum cql_outcome commit_locked(struct write *w, struct eng_batch *b) {
     return outcome;
 }
 
+/* Adds the changes of a partition to the batch. */
+static int apply_changes(struct cql_run *r, const struct mutation *m) {
+    for (const struct change *c = m->first; c; c = c->next) {
+        const struct eng_row *row = &c->row;
+        int rc = 0;
+        if (c->kind == CHANGE_RANGE) {
+            rc = eng_batch_delete_range(r->batch, &m->part, &c->range, row->del_ts, row->del_at, r->cost, r->err);
+        } else if (c->kind == CHANGE_PARTITION) {
+            rc = eng_batch_delete_partition(r->batch, &m->part, row->del_ts, row->del_at, r->cost, r->err);
+        } else if (row->n_cells || row->live_ts != ENG_NO_TS || row->del_ts != ENG_NO_TS) {
+            /* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
+            rc = eng_batch_row(r->batch, &m->part, row, r->cost, r->err);
+        }
+        if (rc) return -1;
+    }
+    return 0;
+}
+
 /* On a loop all requests of a wake-up share the batch, and its owner commits it. */
 static enum cql_outcome apply(struct cql_run *r) {
     struct write *w = r->running;
@@ -264,7 +282,9 @@ static enum cql_outcome apply(struct cql_run *r) {
         if (m->part.table == done->part.table && slice_eq(m->part.key, done->part.key)) m->written = true;
     }
     eng_batch_savepoint(b);
-    int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b);
+    int rc = 0;
+    for (uint32_t i = 0; i < w->m.n - w->n_left_out && !rc; i++)
+        if (!w->m.list[i].written) rc = apply_changes(r, &w->m.list[i]);
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) {

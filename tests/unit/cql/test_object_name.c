@@ -7,7 +7,7 @@
 
 #include "cql/syntax/build.h"
 
-static void test_names_are_taken_as_java_takes_them(void **state) {
+static void test_object_names_are_accepted_as_in_java(void **state) {
     static const char *const names[] = {"a:b=c",   "a:b=c,d=e", "a:b=\"c\"", "a:b=",        ":b=c",
                                         "a=b:c=d", "a=:b=c",    "a:b=,c=d",  "a:b=\"c\\n\""};
     static const char *const patterns[] = {"a:*",    "a:*,",  "a:*,b=c",    "a:b=c,*", "a:b=c,*,", "*:*",
@@ -28,6 +28,6 @@ static void test_names_are_taken_as_java_takes_them(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_are_taken_as_java_takes_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_object_names_are_accepted_as_in_java)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void assert_same(const struct paging_state *a, const struct paging_state 
 }
 
 /* Each differs from the first in one field, so that a field that is lost shows. */
-static void test_paging_state_comes_back_as_it_was(void **state) {
+static void test_paging_state_survives_encoding_and_decoding(void **state) {
     (void)state;
     static const uint8_t key[] = {0, 1, 0xff}, ck[] = {0x80, 0};
     const struct paging_state states[] = {
@@ -65,7 +65,7 @@ static void test_paging_state_is_refused_when_changed_cut_or_of_another_statemen
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paging_state_comes_back_as_it_was),
+        cmocka_unit_test(test_paging_state_survives_encoding_and_decoding),
         cmocka_unit_test(test_paging_state_is_refused_when_changed_cut_or_of_another_statement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

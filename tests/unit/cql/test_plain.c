@@ -1,4 +1,4 @@
-/* P1: what is read by hand is what the grammar makes of it, and all else is left to the grammar. */
+/* P1: the trees of plain.c equal those of the grammar, and all other statements are left to the grammar. */
 #include "tests/unit/cql/parse_support.h"
 
 #include "cql/syntax/build.h"
@@ -103,7 +103,7 @@ static const char *const by_grammar[] = {
     "USE a",
 };
 
-static void test_plain_takes_what_comes_most(void **state) {
+static void test_plain_reads_frequent_statements(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(by_hand); i++)
         if (!is_read_by_hand(by_hand[i])) fail_msg("%s", by_hand[i]);
@@ -135,7 +135,7 @@ static void check_changed(const char *line) {
     free(e);
 }
 
-static void test_plain_is_what_the_grammar_makes_of_it(void **state) {
+static void test_plain_and_grammar_make_equal_trees(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(by_hand); i++) check_changed(by_hand[i]);
     for (size_t i = 0; i < ARRAY_LEN(by_grammar); i++) check_changed(by_grammar[i]);
@@ -143,14 +143,14 @@ static void test_plain_is_what_the_grammar_makes_of_it(void **state) {
 
 static void check_line(char *line) { check_same(line); }
 
-static void test_plain_leaves_all_else_as_it_is(void **state) {
+static void test_plain_leaves_other_statements_to_the_grammar(void **state) {
     (void)state;
     assert_true(each_line("statements.cql", check_line) > 500);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_takes_what_comes_most),
-                                       cmocka_unit_test(test_plain_is_what_the_grammar_makes_of_it),
-                                       cmocka_unit_test(test_plain_leaves_all_else_as_it_is)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_reads_frequent_statements),
+                                       cmocka_unit_test(test_plain_and_grammar_make_equal_trees),
+                                       cmocka_unit_test(test_plain_leaves_other_statements_to_the_grammar)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

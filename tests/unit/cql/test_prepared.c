@@ -201,22 +201,22 @@ static void test_rows_carry_columns_though_the_statement_was_evicted_before_they
     evict_all(&h);
     assert_false(is_known(&h, id, 0, NULL));
     prepare_for(&h, &old, "SELECT * FROM ks.t", id); /* with the same columns */
-    assert_true(knows(&h, &old, id));
+    assert_true(has_columns(&h, &old, id));
     evict_all(&h);
     run_ok(&h, "ALTER TABLE ks.t ADD a int");
     harness_prepare(&h, "SELECT * FROM ks.t", id);
-    assert_false(knows(&h, &old, id));
+    assert_false(has_columns(&h, &old, id));
     cql_client_open(h.db, &late);
-    assert_false(knows(&h, &late, id)); /* while the old connection is open */
+    assert_false(has_columns(&h, &late, id)); /* while the old connection is open */
     prepare_for(&h, &old, "SELECT * FROM ks.t", id);
-    assert_true(knows(&h, &old, id));
+    assert_true(has_columns(&h, &old, id));
     cql_client_close(h.db, &old);
-    assert_true(knows(&h, &late, id));
+    assert_true(has_columns(&h, &late, id));
     cql_client_close(h.db, &late);
     harness_close(&h);
 }
 
-static void test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them(void **state) {
+static void test_unused_statements_are_dropped_with_their_table(void **state) {
     (void)state;
     struct harness h;
     uint8_t read[16], batch[16];
@@ -239,7 +239,7 @@ static void test_statements_are_forgotten_when_their_table_goes_though_nobody_ex
     }
 }
 
-static void test_statements_outlive_what_leaves_their_columns_alone(void **state) {
+static void test_statements_survive_changes_that_keep_their_columns(void **state) {
     (void)state;
     static const char *const changes[] = {"ALTER TABLE ks.t WITH comment = 'x'",
                                           "ALTER TABLE ks.u ADD n int",
@@ -273,7 +273,7 @@ static void test_statements_outlive_what_leaves_their_columns_alone(void **state
 
 /* By which a client of v5 knows that its columns are no more: the same for the same names and
  * types, another one for others. */
-static void test_what_is_prepared_has_an_id_of_its_columns(void **state) {
+static void test_the_metadata_id_of_a_prepared_statement_depends_on_its_columns(void **state) {
     (void)state;
     static const uint8_t none[16];
     static const char *const statements[] = {"SELECT p, v FROM ks.t", "SELECT v FROM ks.t WHERE p = 1",
@@ -361,7 +361,7 @@ static void test_a_statement_that_was_compiled_before_a_change_and_evicted_after
     assert_null(meanwhile.next);
     evict_all(&h);
     harness_prepare(&h, "SELECT * FROM ks.t", id);
-    assert_false(knows(&h, &old, id));
+    assert_false(has_columns(&h, &old, id));
     cql_client_close(h.db, &old);
     client_close(&altering);
     harness_close(&h);
@@ -371,9 +371,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_of_prepared_statements_can_be_deleted),
         cmocka_unit_test(test_statements_are_forgotten_when_columns_are_added),
-        cmocka_unit_test(test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them),
-        cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
-        cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
+        cmocka_unit_test(test_unused_statements_are_dropped_with_their_table),
+        cmocka_unit_test(test_statements_survive_changes_that_keep_their_columns),
+        cmocka_unit_test(test_the_metadata_id_of_a_prepared_statement_depends_on_its_columns),
         cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
         cmocka_unit_test(test_rows_carry_columns_while_a_connection_from_before_the_change_is_open),
         cmocka_unit_test(test_a_client_that_prepares_again_gets_rows_without_columns),

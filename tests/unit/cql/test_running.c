@@ -11,7 +11,7 @@ static struct clock fake_clock = {.wall_us = fake_now, .mono_us = fake_now};
 
 static struct cql_db db = {.options.clock = &fake_clock};
 
-static void test_request_without_deadline_goes_on(void **state) {
+static void test_a_request_without_deadline_continues(void **state) {
     (void)state;
     struct err e = {0};
     struct cql_run r = {.db = &db, .err = &e};
@@ -20,7 +20,7 @@ static void test_request_without_deadline_goes_on(void **state) {
     assert_false(e.set);
 }
 
-static void test_request_of_a_client_that_is_gone_ends(void **state) {
+static void test_a_request_of_a_closed_connection_fails(void **state) {
     (void)state;
     struct err e = {0};
     _Atomic bool gone = false;
@@ -68,7 +68,7 @@ static void test_deadline_is_a_timeout_of_its_kind(void **state) {
     }
 }
 
-static void test_prepare_that_waited_too_long_is_no_write_that_timed_out(void **state) {
+static void test_a_late_prepare_does_not_report_a_write_timeout(void **state) {
     (void)state;
     struct err e = {0};
     struct cql_request in = {.kind = REQUEST_PREPARE};
@@ -88,7 +88,7 @@ static enum cql_outcome three_parts(struct cql_run *r, const struct cql_statemen
 
 static void three_parts_fini(struct cql_run *r) { *(int *)r->running += 100; }
 
-static void test_parts_run_until_done_and_give_back_once(void **state) {
+static void test_parts_run_until_done_and_release_once(void **state) {
     (void)state;
     static const struct statement_ops ops = {.more = three_parts};
     int parts = 1;
@@ -111,11 +111,11 @@ static void test_parts_run_until_done_and_give_back_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_request_without_deadline_goes_on),
-        cmocka_unit_test(test_request_of_a_client_that_is_gone_ends),
+        cmocka_unit_test(test_a_request_without_deadline_continues),
+        cmocka_unit_test(test_a_request_of_a_closed_connection_fails),
         cmocka_unit_test(test_deadline_is_a_timeout_of_its_kind),
-        cmocka_unit_test(test_prepare_that_waited_too_long_is_no_write_that_timed_out),
-        cmocka_unit_test(test_parts_run_until_done_and_give_back_once),
+        cmocka_unit_test(test_a_late_prepare_does_not_report_a_write_timeout),
+        cmocka_unit_test(test_parts_run_until_done_and_release_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,7 +371,7 @@ static void compare_batches(struct harness *h, const char *cql) {
     buf_fini(&one.rows);
 }
 
-static void test_rows_that_come_in_batches_are_those_that_come_one_by_one(void **state) {
+static void test_rows_read_in_batches_equal_rows_read_one_by_one(void **state) {
     (void)state;
     static const char *const tables[] = {
         "CREATE TABLE up (p int, c int, z text, a int, PRIMARY KEY (p, c))",
@@ -692,7 +692,7 @@ int main(void) {
         T(test_expired_rows_leave_each_partition_its_own_static_values),
         T(test_a_group_of_a_static_row_comes_behind_a_page_that_ends_before_it),
         T(test_a_read_says_whose_it_is),
-        cmocka_unit_test(test_rows_that_come_in_batches_are_those_that_come_one_by_one),
+        cmocka_unit_test(test_rows_read_in_batches_equal_rows_read_one_by_one),
         T(test_a_serial_read_waits_until_what_it_saw_is_durable),
         T(test_select_shows_nothing_of_the_row_before),
         T(test_select_refuses_a_name_that_is_too_long),

@@ -32,7 +32,7 @@ static void test_describe_table_is_cassandras_text(void **state) {
     harness_close(&h);
 }
 
-static void test_describe_says_what_is_missing(void **state) {
+static void test_describe_names_the_missing_object(void **state) {
     (void)state;
     struct harness h;
     setup(&h, MODE_CASSANDRA);
@@ -116,7 +116,7 @@ static void test_custom_properties_are_keyspaces_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_describe_table_is_cassandras_text),
-        cmocka_unit_test(test_describe_says_what_is_missing),
+        cmocka_unit_test(test_describe_names_the_missing_object),
         cmocka_unit_test(test_create_table_is_refused_in_cassandras_words),
         cmocka_unit_test(test_if_not_exists_is_no_error_and_no_change),
         cmocka_unit_test(test_custom_properties_are_keyspaces_own),

@@ -18,7 +18,7 @@ static void expect(const char *text, size_t n, const uint16_t *codes) {
 }
 #define EXPECT(text, ...) expect((text), ARRAY_LEN(((const uint16_t[]){__VA_ARGS__})), (const uint16_t[]){__VA_ARGS__})
 
-static void test_token_numbers_take_their_sign(void **state) {
+static void test_token_of_a_number_includes_its_sign(void **state) {
     (void)state;
     EXPECT("a-1", T_IDENT, T_INTEGER);
     EXPECT("a - 1", T_IDENT, T_MINUS, T_INTEGER);
@@ -114,7 +114,7 @@ static void test_token_place_counts_characters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_numbers_take_their_sign),
+        cmocka_unit_test(test_token_of_a_number_includes_its_sign),
         cmocka_unit_test(test_token_uuid_comes_before_numbers_and_names),
         cmocka_unit_test(test_token_durations),
         cmocka_unit_test(test_token_strings_and_names),

@@ -288,7 +288,7 @@ static void log_in(struct harness *h, const char *role) { h->session.role = role
 
 /* What a role may not do is refused with words that say what it lacks, of each statement of a
  * batch, prepared or not; what it may runs. */
-static void test_every_statement_is_asked_for_those_of_batches_too(void **state) {
+static void test_permission_is_checked_for_every_statement_also_of_a_batch(void **state) {
     (void)state;
     static const char no_modify[] = "User u has no MODIFY permission on <table k.secret> or any of its parents";
     static const char no_select[] = "User u has no SELECT permission on <table k.secret> or any of its parents";
@@ -444,7 +444,7 @@ int main(void) {
         CASE(test_a_batch_that_fails_late_leaves_nothing),
         CASE(test_levels_are_reached_by_the_replication_factor),
         cmocka_unit_test(test_a_refused_request_leaves_no_trace),
-        cmocka_unit_test(test_every_statement_is_asked_for_those_of_batches_too),
+        cmocka_unit_test(test_permission_is_checked_for_every_statement_also_of_a_batch),
         CASE(test_what_one_write_may_weigh_is_bounded),
         CASE(test_a_row_is_bounded_although_writes_do_not_read_it),
         cmocka_unit_test(test_in_keyspaces_mode_client_side_timestamps_are_asked_for),

@@ -20,7 +20,7 @@ static int check(const char *text, size_t n, struct slice *value, struct err *e)
     return rc;
 }
 
-static void test_text_is_taken_up_to_the_end_of_its_value(void **state) {
+static void test_text_after_the_value_is_ignored(void **state) {
     (void)state;
     static const char *const rows[][2] = {{" {\"a\": [1, -2.5e+3, null]} x", "{\"a\": [1, -2.5e+3, null]}"},
                                           {"\"\\u00e9\\n\" ]", "\"\\u00e9\\n\""},
@@ -113,7 +113,7 @@ static void test_values_are_counted_wherever_they_stand(void **state) {
 }
 
 /* The members of an object, whatever its strings and values contain. */
-static void test_members_are_taken_one_by_one(void **state) {
+static void test_members_of_an_object_are_read_one_by_one(void **state) {
     (void)state;
     static const char text[] = " {\"a\": 1 , \"b,}\":[{\"c\":\"]\\\"}\"}, 2],\n\"\" : {} ,\"n\":null}, 7";
     static const struct { const char *name, *value;
@@ -133,9 +133,9 @@ static void test_members_are_taken_one_by_one(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_is_taken_up_to_the_end_of_its_value), cmocka_unit_test(test_refusals_name_the_place),
+        cmocka_unit_test(test_text_after_the_value_is_ignored), cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_every_cut_of_a_text_is_refused), cmocka_unit_test(test_nesting_is_bounded),
         cmocka_unit_test(test_values_are_counted_wherever_they_stand),
-        cmocka_unit_test(test_members_are_taken_one_by_one)};
+        cmocka_unit_test(test_members_of_an_object_are_read_one_by_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,7 +231,7 @@ static void test_key_form_keeps_the_order_of_every_type(void **state) {
 }
 
 /* A value written before ALTER TYPE ADD, its form among those that are written after it. */
-static void test_key_form_of_a_tuple_outlives_a_field_that_is_added(void **state) {
+static void test_key_form_of_a_tuple_survives_a_new_field(void **state) {
     (void)state;
     struct fixture f = {.seed = 31};
     arena_init(&f.arena, 4096, 1 << 20);
@@ -290,7 +290,7 @@ static void check_broken(struct fixture *f, const struct cql_type *t, bool desc)
     buf_fini(&form);
 }
 
-static void test_key_decode_refuses_what_is_cut_short(void **state) {
+static void test_key_decode_refuses_truncated_forms(void **state) {
     (void)state;
     struct fixture f = {.seed = 11};
     arena_init(&f.arena, 4096, 1 << 20);
@@ -303,7 +303,7 @@ static void test_key_decode_refuses_what_is_cut_short(void **state) {
 
 /* Of random bytes most are refused; what is not is a value. Integers and the like take any bytes,
  * these types do not. */
-static void test_key_decode_of_random_bytes_gives_values_or_nothing(void **state) {
+static void test_key_decode_of_random_bytes_returns_a_value_or_an_error(void **state) {
     (void)state;
     static const char *const names[] = {"decimal",
                                         "varint",
@@ -333,8 +333,8 @@ static void test_key_decode_of_random_bytes_gives_values_or_nothing(void **state
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_form_keeps_the_order_of_every_type),
-                                       cmocka_unit_test(test_key_form_of_a_tuple_outlives_a_field_that_is_added),
-                                       cmocka_unit_test(test_key_decode_refuses_what_is_cut_short),
-                                       cmocka_unit_test(test_key_decode_of_random_bytes_gives_values_or_nothing)};
+                                       cmocka_unit_test(test_key_form_of_a_tuple_survives_a_new_field),
+                                       cmocka_unit_test(test_key_decode_refuses_truncated_forms),
+                                       cmocka_unit_test(test_key_decode_of_random_bytes_returns_a_value_or_an_error)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void test_validate_refuses_in_the_words_of_cassandra(void **state) {
 }
 
 /* Text is looked at several bytes at a time: each sequence at each place of texts of each length. */
-static void test_a_sequence_is_checked_wherever_it_stands_in_a_text(void **state) {
+static void test_a_utf8_sequence_is_checked_at_every_position_of_a_text(void **state) {
     (void)state;
     static const struct {
         const char *bytes;
@@ -374,7 +374,7 @@ static void test_token_equals_the_partitioner(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_literal_reads_and_prints_as_cassandra),
                                        cmocka_unit_test(test_validate_refuses_in_the_words_of_cassandra),
-                                       cmocka_unit_test(test_a_sequence_is_checked_wherever_it_stands_in_a_text),
+                                       cmocka_unit_test(test_a_utf8_sequence_is_checked_at_every_position_of_a_text),
                                        cmocka_unit_test(
                                            test_a_vector_writes_lengths_before_elements_of_no_promised_width),
                                        cmocka_unit_test(test_a_nul_byte_does_not_end_a_text),

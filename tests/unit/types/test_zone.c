@@ -35,7 +35,7 @@ static void make_file(struct buf *b, const char *rule, uint8_t last_kind) {
     assert_false(buf_failed(b));
 }
 
-static void test_time_that_is_skipped_or_shown_twice_has_the_offset_from_before(void **state) {
+static void test_a_skipped_or_repeated_time_has_the_earlier_offset(void **state) {
     (void)state;
     struct buf file;
     struct zone z;
@@ -96,7 +96,7 @@ static void test_years_after_the_last_change_follow_the_rule(void **state) {
     }
 }
 
-static void test_a_damaged_file_is_no_zone(void **state) {
+static void test_a_damaged_zone_file_is_refused(void **state) {
     (void)state;
     static const char *const rules[] = {"CET",           "CET-",         "CET-1CEST",          "CET-1CEST,M3.5.0",
                                         "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST,M3.6.0,M10.5.0", "CET-1CEST,J0,J5",
@@ -124,7 +124,7 @@ static void test_a_damaged_file_is_no_zone(void **state) {
     }
 }
 
-static void test_names_are_those_of_zones_and_do_not_leave_their_folder(void **state) {
+static void test_names_of_zones_cannot_address_files_outside_the_folder(void **state) {
     (void)state;
     static const char *const others[] = {
         "", "Europe", "../zoneinfo/CET", "/usr/share/zoneinfo/CET", "posix/CET", "right/CET", "localtime", "Etc/GMT+5",
@@ -172,10 +172,10 @@ static void test_in_keyspaces_mode_a_name_is_of_winter_or_of_summer(void **state
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time_that_is_skipped_or_shown_twice_has_the_offset_from_before),
+        cmocka_unit_test(test_a_skipped_or_repeated_time_has_the_earlier_offset),
         cmocka_unit_test(test_years_after_the_last_change_follow_the_rule),
-        cmocka_unit_test(test_a_damaged_file_is_no_zone),
-        cmocka_unit_test(test_names_are_those_of_zones_and_do_not_leave_their_folder),
+        cmocka_unit_test(test_a_damaged_zone_file_is_refused),
+        cmocka_unit_test(test_names_of_zones_cannot_address_files_outside_the_folder),
         cmocka_unit_test(test_in_keyspaces_mode_a_name_is_of_winter_or_of_summer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
