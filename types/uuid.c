@@ -13,10 +13,6 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     return 0;
 }
 
-/* Most significant half with the timestamp's bytes from high to low; the version is on top. */
-static uint64_t by_time(uint64_t msb) { return msb << 48 | (msb << 16 & 0xFFFF00000000u) | msb >> 32; }
-static uint64_t from_time(uint64_t v) { return v << 32 | (v >> 16 & 0xFFFF0000u) | v >> 48; }
-
 /* TimeUUIDType compares each byte of the lower half as signed, UUIDType as unsigned
  * (CASSANDRA-8730). */
 static const uint64_t signed_bytes = 0x8080808080808080u, sign = 1ull << 63;
@@ -30,7 +26,9 @@ static void sort_halves(const struct cql_type *t, struct slice v, uint64_t half[
         return;
     }
     if (is_by_time(t)) half[1] ^= signed_bytes;
-    if (is_by_time(t) || v.p[6] >> 4 == 1) half[0] = by_time(half[0]);
+    /* Orders the timestamp's bytes from high to low, after the version. */
+    uint64_t msb = half[0];
+    if (is_by_time(t) || v.p[6] >> 4 == 1) half[0] = msb << 48 | (msb << 16 & 0xFFFF00000000u) | msb >> 32;
 }
 
 static int compare(const struct cql_type *t, struct slice a, struct slice b) {
@@ -119,7 +117,8 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     if (head == 0) return 0;
     uint64_t high = cqlt_key_uint(key, 8), low = cqlt_key_uint(key, 8);
     bool lexical = t->id == CQL_LEXICAL_UUID;
-    buf_u64(out, lexical ? high ^ sign : is_by_time(t) || head == 2 ? from_time(high) : high);
+    uint64_t from_time = high << 32 | (high >> 16 & 0xFFFF0000u) | high >> 48;
+    buf_u64(out, lexical ? high ^ sign : is_by_time(t) || head == 2 ? from_time : high);
     buf_u64(out, lexical ? low ^ sign : is_by_time(t) ? low ^ signed_bytes : low);
     return head > 16 ? -1 : 0;
 }

@@ -8,7 +8,8 @@ struct grant_plan {
     struct named_permissions permissions; /* when no role is granted */
 };
 
-static int change_membership(struct principal *a, const struct grant_plan *p) {
+static int change_membership(struct principal *a, const void *plan) {
+    const struct grant_plan *p = plan;
     static const char is_member[] = "%s is a member of %s";
     const char *role = p->ast->granted_role, *member = p->ast->grantee;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role};
@@ -39,7 +40,8 @@ static bool is_system(const struct principal *a, const struct resource *on) {
     return is;
 }
 
-static int change_permissions(struct principal *a, const struct grant_plan *p) {
+static int change_permissions(struct principal *a, const void *plan) {
+    const struct grant_plan *p = plan;
     const struct resource *on = &p->permissions.on;
     uint32_t bits = p->permissions.permissions;
     struct role next;
@@ -60,15 +62,11 @@ static int change_permissions(struct principal *a, const struct grant_plan *p) {
 
 /* ---- the statement ---- */
 
-static int change(struct principal *a, const void *plan) {
-    const struct grant_plan *p = plan;
-    return p->ast->granted_role ? change_membership(a, p) : change_permissions(a, p);
-}
-
 static int compile_grant(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     struct grant_plan *p = out->plan = ARENA_NEW(c->arena, struct grant_plan);
     if (!p) return err_nomem(c->err);
-    *p = (struct grant_plan){.run.change = change, .ast = &ast->other->grant, .give = ast->kind == STMT_GRANT};
+    *p = (struct grant_plan){.ast = &ast->other->grant, .give = ast->kind == STMT_GRANT};
+    p->run.change = p->ast->granted_role ? change_membership : change_permissions;
     if (p->ast->granted_role) return 0;
     return named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
 }
