@@ -17,24 +17,23 @@ static void put_failure(struct np_call *call) {
     np_put_error(r->out, call->env.version, &call->err);
 }
 
-int npi_answer_deliver(struct np_call *call) {
+int npi_answer_deliver(struct np_call *call, const struct np_account *account) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
-    bool waits = call->outcome == CQL_COMMIT && (!call->err.set || call->fault.applied);
-    if (call->offloaded) {
-        if (waits && call->seq > eng_durable_seq(c->loop->o->eng))
-            return npi_hold_call(c->loop->durability, call) ? -1 : 1;
+    bool waits = call->state == NP_CALL_WRITTEN && (!call->err.set || npi_call_was_hit_after_apply(call));
+    if (npi_call_was_queued(call)) {
+        if (waits && call->r.answer.commit_seq > eng_durable_seq(c->loop->o->eng))
+            return npi_hold_call(c->loop->durability, call, account) ? -1 : 1;
         if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
         return 0;
     }
     if (!waits) return np_output_append_rest(&c->output, r);
     if (r->more.n && np_reply_flatten(r)) return -1;
     if (!call->r.answer.commit_seq)
-        return npi_hold(c->loop->durability, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
-    call->seq = call->r.answer.commit_seq;
+        return npi_hold(c->loop->durability, c, r->out, r->out->n - r->start, &call->env, account) ? -1 : 1;
     buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
     r->out->n = r->start;
-    return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call) ? -1 : 1;
+    return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call, account) ? -1 : 1;
 }
 
 /* Whether the answer has more than its result and its charge. */
@@ -44,7 +43,7 @@ static bool has_extras(const struct np_call *call) {
                  c->loop->o->capacity_payload == NP_CAPACITY_FULL;
     bool compressed = c->compression != NP_COMPRESS_NONE && !npi_conn_framed(c);
     return capacity || compressed || call->r.answer.n_warnings || call->r.answer.verdict ||
-           call->env.flags & NP_FLAG_TRACING;
+           call->trace;
 }
 
 SELDOM static int end_with_extras(struct np_call *call) {
@@ -73,7 +72,7 @@ SELDOM static int end_with_extras(struct np_call *call) {
         limit_over_json(by_limit ? &v->over : &v->guidance, &throttle);
         x.throttle = buf_slice(&throttle);
     }
-    if (call->env.flags & NP_FLAG_TRACING && !npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
+    if (call->trace && !npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
     int rc = np_reply_end(&call->reply, charge->total, &x);
     buf_fini(&json);
     buf_fini(&throttle);
@@ -84,7 +83,7 @@ int npi_answer_encode(struct np_call *call) {
     const struct cql_result *res = &call->r.answer.result;
     struct buf *out = call->reply.out;
     uint8_t version = call->env.version;
-    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) {
+    if (call->state == NP_CALL_FAILED || (call->err.set && npi_call_was_hit_after_apply(call))) {
         put_failure(call);
     } else {
         np_reply_open(&call->reply, NP_RESULT);

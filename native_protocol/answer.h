@@ -6,11 +6,12 @@
  */
 #pragma once
 
+#include "native_protocol/account.h"
 #include "native_protocol/call.h"
 
 /* Encodes the answer, or the error that occurs meanwhile. Returns -1 if not even an error could be
  * written. */
 int npi_answer_encode(struct np_call *call) MUST_CHECK;
-/* Returns 1 if the answer is held, and the loop sends and accounts it later, or 0 means sent, or -1
- * for no memory, close the connection. */
-int npi_answer_deliver(struct np_call *call) MUST_CHECK;
+/* Returns 0 if the answer is sent, 1 if it is held, and the loop sends and accounts it later, or -1 if
+ * memory is exhausted and the connection must be closed. */
+int npi_answer_deliver(struct np_call *call, const struct np_account *account) MUST_CHECK;

@@ -188,18 +188,18 @@ void npi_durability_moved(struct np_durability *d) {
     if (atomic_exchange(&d->waits, false)) npi_loop_wake(d->loop);
 }
 
-int npi_hold_call(struct np_durability *d, struct np_call *call) {
+int npi_hold_call(struct np_durability *d, struct np_call *call, const struct np_account *account) {
     struct np_held *h = held_take(d);
     if (!h) return -1;
     h->bytes = call->out;
-    if (held_add(h, call->conn, h->bytes.n, &call->env, &call->account)) {
+    if (held_add(h, call->conn, h->bytes.n, &call->env, account)) {
         h->bytes = (struct buf){0};
         held_free(h);
         return -1;
     }
     buf_init(&call->out, 0);
     np_reply_move(&h->rest, &call->reply);
-    h->seq = call->seq;
+    h->seq = call->r.answer.commit_seq;
     held_insert(d, h);
     want_durable(d, h->seq, 1);
     return 0;

@@ -14,6 +14,7 @@
 #include <ev.h>
 #include <stdatomic.h>
 
+#include "native_protocol/account.h"
 #include "native_protocol/call.h"
 #include "native_protocol/loop.h"
 
@@ -57,8 +58,8 @@ void npi_durability_free(struct np_durability *d);
  * are sent and accounted. 0, or -1: no memory, and from is unchanged. */
 int npi_hold(struct np_durability *d, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
              const struct np_account *account) MUST_CHECK;
-/* The same for a call that was committed elsewhere: holds its out until seq is durable. */
-int npi_hold_call(struct np_durability *d, struct np_call *c) MUST_CHECK;
+/* Likewise for a call that was committed elsewhere: holds its out until its commit_seq is durable. */
+int npi_hold_call(struct np_durability *d, struct np_call *c, const struct np_account *account) MUST_CHECK;
 
 /* Commits this wake-up's writes, or hands them to the committer. */
 void npi_durability_commit(struct np_durability *d);

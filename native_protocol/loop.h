@@ -23,7 +23,7 @@ enum { NP_DEFERRED_MAX = 64 << 20 };
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 enum { NP_UNTIMED = 32 };
-/* Calls of a group (dispatch.h). More of them would not fit into a processor's data cache. */
+/* Calls of a group (call.h). More of them would not fit into a processor's data cache. */
 enum { NP_GROUP = 8 };
 
 struct np_conn;
@@ -58,7 +58,7 @@ struct np_workers;
 struct np_committer;
 
 /* The functions that a connection calls for its input. Passed in, so that connections do not depend
- * on dispatch. */
+ * on calls. */
 struct np_input_fns {
     /* Handles an envelope that has arrived. The request is answered now or later, or the connection
      * fails. */
@@ -111,7 +111,7 @@ struct np_loop {
         unsigned n;
         bool is_finishing;
         bool is_timed; /* the clock was read for the group that is being finished: its requests end together */
-    } group; /* planned writes, which are finished together (dispatch.h) */
+    } group; /* planned writes, which are finished together (call.h) */
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct eng_batch *batch;          /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
@@ -140,13 +140,3 @@ static inline void npi_loop_time(struct np_loop *l) {
     l->n_untimed = 0;
     if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us);
 }
-/* A free or new call, with an empty arena; NULL if memory is exhausted. */
-struct np_call *npi_call_take(struct np_loop *l);
-void npi_call_give(struct np_loop *l, struct np_call *c);
-void npi_call_free(struct np_call *c);
-
-/* The thread that has the call. */
-/* Drops the references that running the call took. */
-void npi_call_forget(struct np_call *call);
-/* Drops the plan of a call that is to start over, with its references. */
-void npi_call_unplan(struct np_call *call);

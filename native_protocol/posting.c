@@ -71,7 +71,7 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
         .cost = &call->cost,
         .operation = npi_operation_of(call->r.answer.stmt_kind),
         .outcome = outcome,
-        .applied = call->fault.applied,
+        .applied = npi_call_was_hit_after_apply(call),
         .statements = statements,
         .now_us = call->r.now_us,
         .took_us = took_us,
@@ -101,7 +101,7 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
 static bool queue_read(struct np_call *call) {
     const struct np_loop *l = call->conn->loop;
     const struct cql_answer *a = &call->r.answer;
-    bool more = call->err.set | call->fault.applied | call->offloaded | (a->verdict != NULL) |
+    bool more = call->err.set | (call->fault.rule != NULL) | npi_call_was_queued(call) | (a->verdict != NULL) |
                 (a->stmt_kind != STMT_SELECT) | (call->request.kind != REQUEST_EXECUTE) | !call->statement_id;
     return LIKELY(call->charge.one_read & !more) && is_posted(call) &&
            ledger_queue_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost,

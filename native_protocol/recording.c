@@ -88,7 +88,7 @@ SELDOM static void record(struct np_call *call, struct capture_recorder *to) {
     struct buf digest;
     buf_init(&digest, 0);
     const struct charge *charge = &call->charge;
-    if (!call->err.set || call->fault.applied) { /* a failed request is free */
+    if (!call->err.set || npi_call_was_hit_after_apply(call)) { /* a failed request is free */
         q.read_halves = (uint64_t)(charge->read_units * 2);
         q.write_halves = (uint64_t)(charge->write_units * 2);
         q.static_halves = (uint64_t)(charge->static_write_units * 2);

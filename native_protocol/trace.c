@@ -50,8 +50,15 @@ static const char *class_name(enum cql_work_class class) {
     return names[class];
 }
 
+struct np_trace *npi_trace_new(struct np_call *call) {
+    struct np_trace *t = arena_alloc(&call->arena, sizeof(*t));
+    if (!t) return NULL;
+    *t = (struct np_trace){.started_us = clock_machine_us(call->conn->loop->o->clock)};
+    return t;
+}
+
 void npi_trace_record(struct np_call *call, enum np_trace_step step, int64_t number) {
-    struct np_trace *t = &call->trace;
+    struct np_trace *t = call->trace;
     /* parts leave room for the last steps */
     if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return;
     t->steps[t->n].step = step;
@@ -65,20 +72,20 @@ void npi_trace_record(struct np_call *call, enum np_trace_step step, int64_t num
 static const char *step_text(struct np_call *call, uint32_t i) {
     struct arena *a = &call->arena;
     const struct op_cost *c = &call->cost;
-    long long number = (long long)call->trace.steps[i].number;
-    switch (call->trace.steps[i].step) {
+    long long number = (long long)call->trace->steps[i].number;
+    switch (call->trace->steps[i].step) {
     case NP_TRACE_OFFLOAD:
         return arena_printf(a, "Handed to the %s workers: it needs what is not in memory, or reads before it writes",
                             class_name((enum cql_work_class)number));
     case NP_TRACE_WORKER: return arena_printf(a, "A worker begins; %lld microseconds were waited in the queue", number);
     case NP_TRACE_PART:
         return arena_printf(a, "Part %lld is done, %llu rows were read; other requests run before the next part",
-                            number, (unsigned long long)call->trace.steps[i].rows_read);
+                            number, (unsigned long long)call->trace->steps[i].rows_read);
     case NP_TRACE_PLANNED:
         return arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions %s, returned %llu",
                             (unsigned long long)c->rows_read, (unsigned long long)c->bytes_read,
                             (unsigned long long)c->tombstones, (unsigned long long)c->partitions,
-                            call->trace.steps[i].on_worker ? "from memory and disk" : "from memory",
+                            call->trace->steps[i].on_worker ? "from memory and disk" : "from memory",
                             (unsigned long long)c->rows_returned);
     case NP_TRACE_SIZED:
         return arena_printf(a, "Charged %g read units, %g write units, %g static write units", call->charge.read_units,
@@ -96,13 +103,13 @@ static const char *step_text(struct np_call *call, uint32_t i) {
 
 static uint32_t events(struct np_call *call, int64_t took, struct trace_event *out) {
     struct arena *a = &call->arena;
-    const struct np_trace *t = &call->trace;
+    const struct np_trace *t = call->trace;
     static const char loop[] = "event-loop";
     uint32_t n = 0;
     out[n++] = (struct trace_event){0, arena_printf(a, "Parsing %.*s", 1000, query_text(call)), loop};
     for (uint32_t i = 0; i < t->n; i++) {
         const char *thread = t->steps[i].on_worker ? arena_printf(a, "%s-worker", class_name(t->steps[i].class)) : loop;
-        out[n++] = (struct trace_event){t->steps[i].at_us - call->started_us, step_text(call, i), thread};
+        out[n++] = (struct trace_event){t->steps[i].at_us - call->trace->started_us, step_text(call, i), thread};
     }
     if (call->err.set) { /* the text of an error may quote the statement */
         bool secret = cql_holds_password(call->r.answer.stmt_kind, call->r.in->query);
@@ -124,10 +131,10 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
     struct np_loop *l = call->conn->loop;
     struct trace_event ev[EVENTS];
     struct schema_option par[PARAMETERS];
-    int64_t took = clock_machine_us(l->o->clock) - call->started_us;
+    int64_t took = clock_machine_us(l->o->clock) - call->trace->started_us;
     struct trace_session s = {
         .started_us = call->r.now_us,
-        .machine_us = call->started_us,
+        .machine_us = call->trace->started_us,
         .duration_us = took,
         .role = call->conn->role,
         .command = "QUERY",
@@ -140,6 +147,6 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
     memcpy(s.id, id, 16);
     s.n_parameters = parameters(call, par);
     s.n_events = events(call, took, ev);
-    call->account.trace = trace_store_add(l->o->traces, &s);
+    call->trace->session = trace_store_add(l->o->traces, &s);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/durability.h"
 #include "native_protocol/workers.h"

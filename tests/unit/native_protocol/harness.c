@@ -5,8 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "native_protocol/dispatch.h"
-#include "native_protocol/offload.h"
+#include "native_protocol/call.h"
 
 static int64_t fake_us(struct clock *c) {
     return ((struct harness *)((char *)c - offsetof(struct harness, clock)))->now_us;
@@ -45,7 +44,7 @@ static void to_worker(struct np_conn *c, const struct np_envelope *env) {
     npi_conn_ref(c);
     call->conn = c;
     call->env = *env;
-    call->offloaded = true;
+    call->work.client = &c->work;
     c->in_flight++;
     c->offloaded++;
     current->working[current->n_working++] = call;
@@ -78,8 +77,10 @@ static void returned(struct np_task *x, bool ended) {
         npi_call_free(call);
         return;
     }
-    if (call->outcome == CQL_COMMIT) assert_int_equal(npi_hold_call(c->loop->durability, call), 0);
-    else if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, &call->reply);
+    if (call->state == NP_CALL_WRITTEN) {
+        struct np_account account = {.opcode = call->env.opcode};
+        assert_int_equal(npi_hold_call(c->loop->durability, call, &account), 0);
+    } else if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, &call->reply);
     c->offloaded--;
     npi_conn_answered(c);
     npi_call_give(c->loop, call);
@@ -167,8 +168,8 @@ void harness_open_database(struct harness *h) {
     struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};
     o->db = cql_db_new(&dbo, &e);
     assert_non_null(o->db);
-    open_loop(h, npi_dispatch_fns, BYTES, BYTES);
-    struct np_workers_options wo = {.ops = &npi_offload_ops, .eng = o->eng, .clock = &h->clock};
+    open_loop(h, npi_call_input, BYTES, BYTES);
+    struct np_workers_options wo = {.ops = &npi_call_work, .eng = o->eng, .clock = &h->clock};
     h->loop.workers = np_workers_new(&wo, &e);
     assert_non_null(h->loop.workers);
 }

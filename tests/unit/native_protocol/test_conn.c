@@ -519,8 +519,8 @@ static void test_loop_closed_while_answers_are_in_its_inbox_and_wait_for_durabil
     struct np_conn *c = harness_connect(&h, &peer);
     harness_startup(&h, peer, 4);
     for (int16_t i = 0; i < 2; i++) ask_worker(&h, peer, i);
-    h.working[0]->outcome = CQL_COMMIT;
-    h.working[0]->seq = UINT64_MAX; /* never */
+    h.working[0]->state = NP_CALL_WRITTEN;
+    h.working[0]->r.answer.commit_seq = UINT64_MAX; /* never */
     harness_work(&h, 0, 3 * MB);
     harness_crank(&h);
     assert_int_equal(c->in_flight, 2); /* the one that is held, and the one on a worker */
@@ -543,7 +543,7 @@ static void test_loop_uses_a_block_of_held_answers_again(void **state) {
     harness_startup(&h, peer, 4);
     for (int round = 0; round < 3; round++) {
         ask_worker(&h, peer, 9); /* held alone in its block, as a condition's answer is */
-        h.working[h.n_working - 1]->outcome = CQL_COMMIT;
+        h.working[h.n_working - 1]->state = NP_CALL_WRITTEN;
         harness_work(&h, h.n_working - 1, 100);
         out.n = 0;
         assert_true(harness_receive_all(&h, peer, &out));

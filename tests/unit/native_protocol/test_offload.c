@@ -7,9 +7,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "native_protocol/dispatch.h"
+#include "native_protocol/call.h"
 #include "native_protocol/conn.h"
-#include "native_protocol/offload.h"
 #include "native_protocol/wakeup.h"
 
 enum { VERSION = 4, STREAM = 7 };
@@ -57,7 +56,7 @@ static struct world *world_new_beside(const char *ddl_delay, const struct eng_te
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
     w->bounds.work.limit = 16 << 20;
-    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_dispatch_fns, &w->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_call_input, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
     w->conn->loop = w->loop;
@@ -97,12 +96,11 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
     buf_u16(&body, CL_QUORUM);
     buf_u8(&body, 0);
     err_clear(&c->err);
-    c->outcome = CQL_OFFLOAD;
+    c->state = NP_CALL_QUEUED;
     c->conn = w->conn;
     c->env = (struct np_envelope){.version = VERSION, .stream = STREAM, .opcode = NP_QUERY};
     c->body = arena_dup(&c->arena, buf_slice(&body));
     buf_fini(&body);
-    c->offloaded = true;
     c->reply = (struct np_reply){0};
     c->work = (struct np_work){.client = &w->conn->work,
                                .class = class,
@@ -118,11 +116,11 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
     return c;
 }
 
-static enum np_work_part run(struct world *w, struct np_call *c) { return npi_offload_ops.run(&c->work, w->batch); }
+static enum np_work_part run(struct world *w, struct np_call *c) { return npi_call_work.run(&c->work, w->batch); }
 
 /* It came back to the loop, alone. */
 static void end(struct world *w, struct np_call *c, enum np_work_end why) {
-    npi_offload_ops.ended(&c->work, why);
+    npi_call_work.ended(&c->work, why);
     assert_ptr_equal(w->loop->inbox.first, &c->task);
     assert_null(c->task.next);
     w->loop->inbox.first = NULL;
@@ -139,7 +137,7 @@ static void run_to_end(struct world *w, const char *cql, enum cql_work_class cla
     enum np_work_part part;
     while ((part = run(w, c)) == NP_PART_MORE) continue;
     assert_int_equal(part, NP_PART_LAST);
-    if (c->outcome == CQL_FAILED) fail_msg("%s: %s", cql, c->err.text);
+    if (c->state == NP_CALL_FAILED) fail_msg("%s: %s", cql, c->err.text);
     end(w, c, NP_WORK_DONE);
     call_free(w, c);
 }
@@ -152,8 +150,8 @@ static void test_call_that_ran_comes_back_committed(void **state) {
     run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v int)", WORK_DDL);
     struct np_call *c = call_new(w, "INSERT INTO k.t (p, v) VALUES (1, 1) IF NOT EXISTS", WORK_UPDATE, 0);
     assert_int_equal(run(w, c), NP_PART_LAST);
-    assert_int_equal(c->outcome, CQL_COMMIT);
-    assert_true(c->seq > 0);
+    assert_int_equal(c->state, NP_CALL_WRITTEN);
+    assert_true(c->r.answer.commit_seq > 0);
     assert_true(eng_batch_empty(w->batch));
     end(w, c, NP_WORK_DONE);
     call_free(w, c);
@@ -172,7 +170,7 @@ static void test_ddl_that_is_held_asks_for_a_later_part(void **state) {
         w->now_us = c->work.not_before_us;
     }
     end(w, c, NP_WORK_STOPPING);
-    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->state, NP_CALL_FAILED);
     assert_int_equal(c->err.code, ERR_SERVER);
     assert_non_null(strstr(c->err.text, "continues when it starts again"));
     call_free(w, c);
@@ -197,7 +195,7 @@ static void test_call_that_could_not_run_says_why(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct np_call *c = call_new(w, "SELECT * FROM system.local", cases[i].class, w->now_us);
         end(w, c, cases[i].why);
-        assert_int_equal(c->outcome, CQL_FAILED);
+        assert_int_equal(c->state, NP_CALL_FAILED);
         assert_int_equal(c->err.code, cases[i].code);
         assert_non_null(strstr(c->err.text, cases[i].text));
         call_free(w, c);
@@ -248,7 +246,7 @@ static void leaves(struct np_share *s) {
 }
 
 static void answered(struct world *w, struct np_call *c) {
-    assert_int_equal(c->outcome, CQL_DONE);
+    assert_int_equal(c->state, NP_CALL_DONE);
     assert_true(np_reply_size(&c->reply) > VALUE);
     np_reply_drop(&c->reply);
     end(w, c, NP_WORK_DONE);
@@ -283,7 +281,7 @@ static void test_small_answer_that_found_no_room_in_time_says_so(void **state) {
     assert_int_equal(run(w, c), NP_PART_LATER);
     w->now_us += 1000000;
     end(w, c, NP_WORK_STALE);
-    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->state, NP_CALL_FAILED);
     assert_int_equal(c->err.code, ERR_OVERLOADED);
     assert_non_null(strstr(c->err.text, "too many results that wait to be read"));
     call_free(w, c);
@@ -350,7 +348,7 @@ static void update_end(struct world *w, struct np_call *c) {
 static uint64_t number(struct world *w, const char *cql) {
     struct np_call *c = call_new(w, cql, WORK_READ, 0);
     assert_int_equal(run(w, c), NP_PART_LAST);
-    assert_int_equal(c->outcome, CQL_DONE);
+    assert_int_equal(c->state, NP_CALL_DONE);
     uint64_t n = load_u64(c->out.p + c->out.n - 8);
     np_reply_drop(&c->reply);
     update_end(w, c);
@@ -369,8 +367,8 @@ static void test_write_that_meets_a_conflict_is_made_once_and_charged_once(void 
     for (int i = 0; i < 60; i++) {
         const char *cql = statements[i % ARRAY_LEN(statements)];
         struct np_call *c = update(w, cql, 0), *same = update(alone, cql, 0);
-        assert_int_equal(c->outcome, CQL_COMMIT);
-        assert_int_equal(same->outcome, CQL_COMMIT);
+        assert_int_equal(c->state, NP_CALL_WRITTEN);
+        assert_int_equal(same->state, NP_CALL_WRITTEN);
         assert_true(same->charge.write_units > 0);
         assert_true(c->charge.write_units == same->charge.write_units);
         assert_true(c->charge.read_units == same->charge.read_units);
@@ -388,7 +386,7 @@ static void test_write_that_meets_a_conflict_is_made_once_and_charged_once(void 
 }
 
 static void fails_by_conflict(struct world *w, struct np_call *c) {
-    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->state, NP_CALL_FAILED);
     assert_int_equal(c->err.code, ERR_WRITE_TIMEOUT);
     assert_string_equal(c->err.detail.write_type, "CAS");
     assert_non_null(strstr(c->err.text, "nothing was written"));
@@ -419,7 +417,7 @@ static void test_counters_of_a_batch_that_were_written_are_not_written_again(voi
                                    "UPDATE k.n SET c = c + 10 WHERE p = 2; UPDATE k.n SET c = c + 100 WHERE p = 3; "
                                    "APPLY BATCH",
                                    0);
-        assert_int_equal(c->outcome, CQL_COMMIT);
+        assert_int_equal(c->state, NP_CALL_WRITTEN);
         update_end(w, c);
     }
     assert_true(refunds.n > 5);
