@@ -14,13 +14,13 @@ static void put_failure(struct np_call *call) {
         with_charge = call->conn->loop->o->capacity_payload != NP_CAPACITY_OFF;
     }
     np_reply_begin(r, r->out, call->env.version, call->env.stream, NP_ERROR, with_charge);
-    np_put_error(r->out, call->env.version, &call->err);
+    np_put_error(r->out, call->env.version, call->err);
 }
 
 int npi_answer_deliver(struct np_call *call, const struct np_account *account) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
-    bool waits = call->state == NP_CALL_WRITTEN && (!call->err.set || npi_call_was_hit_after_apply(call));
+    bool waits = call->state == NP_CALL_WRITTEN && (!call->err->set || npi_call_was_hit_after_apply(call));
     if (npi_call_was_queued(call)) {
         if (waits && call->r.answer.commit_seq > eng_durable_seq(c->loop->o->eng))
             return npi_hold_call(c->loop->durability, call, account) ? -1 : 1;
@@ -83,7 +83,7 @@ int npi_answer_encode(struct np_call *call) {
     const struct cql_result *res = &call->r.answer.result;
     struct buf *out = call->reply.out;
     uint8_t version = call->env.version;
-    if (call->state == NP_CALL_FAILED || (call->err.set && npi_call_was_hit_after_apply(call))) {
+    if (call->state == NP_CALL_FAILED || (call->err->set && npi_call_was_hit_after_apply(call))) {
         put_failure(call);
     } else {
         np_reply_open(&call->reply, NP_RESULT);
@@ -101,7 +101,7 @@ int npi_answer_encode(struct np_call *call) {
     int rc = UNLIKELY(has_extras(call)) ? end_with_extras(call)
                                         : np_reply_end(&call->reply, call->charge.total, NULL);
     if (LIKELY(!rc)) return 0;
-    err_set(&call->err, ERR_SERVER, "No memory for the response");
+    err_set(call->err, ERR_SERVER, "No memory for the response");
     put_failure(call);
     return np_reply_end(&call->reply, call->charge.total, NULL);
 }

@@ -139,9 +139,9 @@ void npi_audit_call(struct np_call *call) {
     bool prepares = call->env.opcode == NP_PREPARE;
     enum stmt_kind kind = call->r.answer.stmt_kind;
     /* the driver prepares the statement again; that retry is audited */
-    if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
+    if (!a || (call->err->set && call->err->code == ERR_UNPREPARED)) return;
     enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : categories[kind];
-    if (!is_audited(a, category, &call->err)) return;
+    if (!is_audited(a, category, call->err)) return;
     const struct entry x = {
         .category = category,
         .type = kind < STMT_KINDS ? stmt_words(kind) : np_opcode_name(call->env.opcode),
@@ -150,7 +150,7 @@ void npi_audit_call(struct np_call *call) {
         .table = call->cost.table,
         .statement = statement_of(call),
         .conn = c,
-        .err = &call->err,
+        .err = call->err,
     };
     put(a, c->loop, &x);
 }

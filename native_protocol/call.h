@@ -10,32 +10,17 @@
  * deadline of that class. A call runs there part by part, commits its writes, and returns through the
  * loop's inbox. A call that could not run returns in the same way, with an error. It belongs to one
  * thread at a time.
- *
- * A call that starts over drops its plan and its answer so far, and waits in the queue of the
- * workers: because the loop cannot run it, until there is room for its answer, after a conflict with
- * another server's write, or for the delay of a fault (faults/faults.h). So no thread and no lock
- * waits. A fault acts before apply and after it; a call that is delayed after apply is applied on the
- * worker, and only its answer waits.
- *
- * The steps of one write are more code than a processor's instruction cache holds (32 KB). A loop
- * therefore plans up to NP_GROUP writes that have arrived together, and then takes them through the
- * other steps one after the other: the cache loads each half of the code once a group. A write joins
- * the group if it has read nothing and holds no lock. Its plan is then as good a little later, and
- * requests that are planned in between cannot see it in any case, as reads see committed writes
- * only. All other requests are finished at once.
  */
 #pragma once
 
 #include "metering/charge.h"
-#include "native_protocol/conn.h"
-#include "native_protocol/inbox.h"
+#include "native_protocol/loop.h"
 #include "native_protocol/request.h"
 #include "native_protocol/rows.h"
-#include "native_protocol/workers.h"
+#include "native_protocol/work_queue.h"
 
 struct fault_rule;
-struct np_input_fns;
-struct np_loop;
+struct np_conn;
 
 /* The steps that a trace records. number: for OFFLOAD the class of workers, for
  * WORKER the microseconds in the queue, for PART the number of the part. */
@@ -67,7 +52,7 @@ struct np_trace {
     } steps[NP_TRACE_STEPS];
 };
 
-/* The state of a call. call.c has the moves. */
+/* The state of a call. npi_call_set_state has the moves. */
 enum np_call_state {
     NP_CALL_FREE,        /* new, or in the loop's list of free calls */
     NP_CALL_PLANNING,    /* a thread runs its plan, or the next part of it; or it waits in the loop's group */
@@ -91,7 +76,7 @@ struct np_call {
     struct slice body; /* plain; in the loop's window, or in the arena once offloaded */
     struct arena arena;
     struct arena_share share; /* of the arena and of all arenas that are made beside it */
-    struct err err;
+    struct err *err; /* in the arena */
     struct op_cost cost;
     struct charge charge; /* for it, once it was sized; nothing when it failed */
     struct cql_request request;
@@ -117,6 +102,8 @@ struct np_call {
     struct buf out;             /* a worker encodes rows here */
 };
 
+_Static_assert(sizeof(struct np_call) < 2048, "a call that waits holds little memory");
+
 /* Whether it was queued for a worker, which encodes its answer into out. */
 static inline bool npi_call_was_queued(const struct np_call *c) { return c->work.client != NULL; }
 /* Whether it was applied. Its writes remain, even if a fault or the end of memory sets err afterwards. */
@@ -127,11 +114,6 @@ static inline bool npi_call_is_applied(const struct np_call *c) {
 bool npi_call_was_hit_after_apply(const struct np_call *c);
 /* The memory that a call holds while it waits for a worker. */
 static inline size_t npi_call_bytes(const struct np_call *c) { return sizeof(*c) + c->arena.used + c->out.cap; }
-
-/* The functions that a loop calls for its input. The loop's thread. */
-extern const struct np_input_fns npi_call_input;
-/* The functions that the workers call. */
-extern const struct np_work_ops npi_call_work;
 
 /* The loop's thread. A free or new call, with an empty arena; NULL if memory is exhausted. */
 struct np_call *npi_call_take(struct np_loop *l);

@@ -4,14 +4,14 @@
  * Life of a batch here: a loop tries its commit and finds that the store wants writers to wait; the
  * loop hands the batch and its answers over and continues with another batch. While the committer
  * has any batch, all loops hand theirs over, so that no loop waits for a lock that a waiting commit
- * holds. A committed batch returns to its loop (inbox.h), which sends the answers once
+ * holds. A committed batch returns to its loop (loop.h), which sends the answers once
  * they are durable. The bytes that a loop may have here are bounded (NP_DEFERRED_MAX): above the bound
  * it stops reading its connections that wait for such answers.
  */
 #pragma once
 
 #include "engine/engine.h"
-#include "native_protocol/inbox.h"
+#include "native_protocol/loop.h"
 
 struct np_deferred {
     struct np_task task; /* first: its way back, with the outcome */

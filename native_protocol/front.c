@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "native_protocol/audit_queue.h"
-#include "native_protocol/call.h"
+#include "native_protocol/dispatch.h"
 #include "native_protocol/committer.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/durability.h"
@@ -273,7 +273,7 @@ void np_front_tell_member(struct np_front *f, enum member_event event, const str
 
 static int start_threads(struct np_front *f, struct err *e) {
     enum { QUICK_US = 100 }; /* a quick read did not wait for a disk */
-    struct np_workers_options workers = {.ops = &npi_call_work,
+    struct np_workers_options workers = {.ops = &npi_dispatch_work,
                                    .eng = f->o.eng,
                                    .clock = f->o.clock,
                                    .queue_max = f->o.queue_max,
@@ -315,7 +315,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
     set_bounds(&f->o, &f->bounds);
     for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], &f->o, npi_call_input, &f->bounds, e)) return -1;
+        if (npi_loop_init(&f->loops[i], &f->o, npi_dispatch_fns, &f->bounds, e)) return -1;
     if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
     if (f->o.audit) np_audit_on_room(f->o.audit, on_audit_room, f);

@@ -1,19 +1,20 @@
 /* The state of one event loop, which its connections, its durability and the calls of their
  * requests share. wakeup.h runs it.
  *
- * Everything except the inbox (inbox.h) and the atomic fields belongs to the loop's thread.
+ * Everything except the inbox and the atomic fields belongs to the loop's thread.
  */
 #pragma once
 
 #include <ev.h>
 #include <pthread.h>
+#include <stdbool.h>
 
-#include "native_protocol/call.h"
-#include "native_protocol/inbox.h"
+#include "native_protocol/budget.h"
+#include "native_protocol/buf_pool.h"
+#include "native_protocol/frame.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 #include "native_protocol/peers.h"
-#include "native_protocol/buf_pool.h"
 #include "native_protocol/work_queue.h"
 
 enum { NP_WINDOW = 256 << 10, NP_FREE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
@@ -23,9 +24,40 @@ enum { NP_DEFERRED_MAX = 64 << 20 };
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 enum { NP_UNTIMED = 32 };
-/* Calls of a group (call.h). More of them would not fit into a processor's data cache. */
+/* Calls of a group (dispatch.h). More of them would not fit into a processor's data cache. */
 enum { NP_GROUP = 8 };
 
+/* What other threads hand to the loop: any thread gives a task; the loop's thread runs all of them at its
+ * next wake-up, in the order in which they were given. A task is the first member of its own struct,
+ * which belongs to the inbox from give until its function is called; the function frees or reuses it. */
+struct np_task {
+    struct np_task *next;
+    /* The loop's thread; ended: the loop has ended, its connections are closed and nothing may be sent. */
+    void (*done)(struct np_task *x, bool ended);
+};
+
+struct np_inbox {
+    struct ev_loop *ev;
+    ev_async wake;
+    pthread_mutex_t lock;
+    struct np_task *first, **tail; /* under lock */
+};
+
+/* woken is called on the thread of the event loop after npi_inbox_wake; arg is its watcher's data. */
+void npi_inbox_init(struct np_inbox *in, void (*woken)(struct ev_loop *, ev_async *, int), void *arg);
+/* Before any other thread uses the inbox. */
+void npi_inbox_start(struct np_inbox *in, struct ev_loop *ev);
+/* Runs the remaining tasks, as ended. No other thread may use the inbox any more. */
+void npi_inbox_fini(struct np_inbox *in);
+
+/* Any thread. */
+void npi_inbox_give(struct np_inbox *in, struct np_task *x);
+void npi_inbox_wake(struct np_inbox *in);
+
+/* The loop's thread. */
+void npi_inbox_run(struct np_inbox *in, bool ended);
+
+struct np_call;
 struct np_conn;
 struct np_durability;
 struct np_logins; /* native_protocol/login.h */
@@ -111,7 +143,7 @@ struct np_loop {
         unsigned n;
         bool is_finishing;
         bool is_timed; /* the clock was read for the group that is being finished: its requests end together */
-    } group; /* planned writes, which are finished together (call.h) */
+    } group; /* planned writes, which are finished together (dispatch.h) */
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct eng_batch *batch;          /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
@@ -126,7 +158,7 @@ struct np_loop {
 };
 
 /* Any thread. */
-void npi_loop_wake(struct np_loop *l);
+static inline void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
 
 /* The loop's thread. */
 /* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an

@@ -19,7 +19,7 @@ enum operation npi_operation_of(enum stmt_kind kind) {
 }
 
 static bool is_posted(const struct np_call *call) {
-    return call->conn->loop->o->ledger && (call->r.in->kind != REQUEST_PREPARE || call->err.set);
+    return call->conn->loop->o->ledger && (call->r.in->kind != REQUEST_PREPARE || call->err->set);
 }
 
 /* A prepared statement is named by its id, any other by a hash of its text without literals. */
@@ -54,7 +54,7 @@ SELDOM static void log_slow(struct np_call *call, int64_t took_us) {
     if (text.p && call->r.in->kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
     log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s",
              (double)took_us / 1000, c->read_units, c->write_units, c->static_write_units,
-             call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
+             call->err->set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
              SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
@@ -62,9 +62,9 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
     const struct limit_verdict *v = call->r.answer.verdict;
     enum ledger_outcome outcome = LEDGER_OK;
-    if (call->err.set && v && limit_refuses(v)) outcome = LEDGER_THROTTLED;
-    else if (call->err.set)
-        outcome = np_outcome_of(&call->err) == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
+    if (call->err->set && v && limit_refuses(v)) outcome = LEDGER_THROTTLED;
+    else if (call->err->set)
+        outcome = np_outcome_of(call->err) == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
     uint32_t statements = call->cost.reads ? 0 : 1;
     for (const struct op_read *r = call->cost.reads; r; r = r->next) statements++;
     struct ledger_request q = {
@@ -82,7 +82,7 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
     };
     /* Drivers answer this error by preparing the statement again: it counts neither as a success of
      * the statement nor as an error. */
-    if (call->err.set && call->err.code == ERR_UNPREPARED) {
+    if (call->err->set && call->err->code == ERR_UNPREPARED) {
         q.operation = OPERATION_OTHER;
         q.outcome = LEDGER_OK;
     }
@@ -101,7 +101,7 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
 static bool queue_read(struct np_call *call) {
     const struct np_loop *l = call->conn->loop;
     const struct cql_answer *a = &call->r.answer;
-    bool more = call->err.set | (call->fault.rule != NULL) | npi_call_was_queued(call) | (a->verdict != NULL) |
+    bool more = call->err->set | (call->fault.rule != NULL) | npi_call_was_queued(call) | (a->verdict != NULL) |
                 (a->stmt_kind != STMT_SELECT) | (call->request.kind != REQUEST_EXECUTE) | !call->statement_id;
     return LIKELY(call->charge.one_read & !more) && is_posted(call) &&
            ledger_queue_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost,

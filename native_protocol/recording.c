@@ -81,14 +81,14 @@ SELDOM static void record(struct np_call *call, struct capture_recorder *to) {
         .opcode = call->env.opcode,
         .marks = (uint8_t)((call->r.answer.verdict && limit_refuses(call->r.answer.verdict) ? CAPTURE_THROTTLED : 0) |
                            (digested ? CAPTURE_DIGEST : 0)),
-        .outcome = outcome_of(&call->err),
+        .outcome = outcome_of(call->err),
         .keyspace = slice_str(call->r.session->keyspace),
         .body = call->body,
     };
     struct buf digest;
     buf_init(&digest, 0);
     const struct charge *charge = &call->charge;
-    if (!call->err.set || npi_call_was_hit_after_apply(call)) { /* a failed request is free */
+    if (!call->err->set || npi_call_was_hit_after_apply(call)) { /* a failed request is free */
         q.read_halves = (uint64_t)(charge->read_units * 2);
         q.write_halves = (uint64_t)(charge->write_units * 2);
         q.static_halves = (uint64_t)(charge->static_write_units * 2);

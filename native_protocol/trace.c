@@ -111,9 +111,9 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
         const char *thread = t->steps[i].on_worker ? arena_printf(a, "%s-worker", class_name(t->steps[i].class)) : loop;
         out[n++] = (struct trace_event){t->steps[i].at_us - call->trace->started_us, step_text(call, i), thread};
     }
-    if (call->err.set) { /* the text of an error may quote the statement */
+    if (call->err->set) { /* the text of an error may quote the statement */
         bool secret = cql_holds_password(call->r.answer.stmt_kind, call->r.in->query);
-        const char *text = secret ? err_title(call->err.code) : call->err.text;
+        const char *text = secret ? err_title(call->err->code) : call->err->text;
         out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", text), loop};
     }
     if (call->r.answer.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};

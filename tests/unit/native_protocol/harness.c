@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "native_protocol/call.h"
+#include "native_protocol/dispatch.h"
 
 static int64_t fake_us(struct clock *c) {
     return ((struct harness *)((char *)c - offsetof(struct harness, clock)))->now_us;
@@ -168,8 +168,8 @@ void harness_open_database(struct harness *h) {
     struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};
     o->db = cql_db_new(&dbo, &e);
     assert_non_null(o->db);
-    open_loop(h, npi_call_input, BYTES, BYTES);
-    struct np_workers_options wo = {.ops = &npi_call_work, .eng = o->eng, .clock = &h->clock};
+    open_loop(h, npi_dispatch_fns, BYTES, BYTES);
+    struct np_workers_options wo = {.ops = &npi_dispatch_work, .eng = o->eng, .clock = &h->clock};
     h->loop.workers = np_workers_new(&wo, &e);
     assert_non_null(h->loop.workers);
 }

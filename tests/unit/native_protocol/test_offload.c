@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "native_protocol/call.h"
+#include "native_protocol/dispatch.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/wakeup.h"
 
@@ -56,7 +56,7 @@ static struct world *world_new_beside(const char *ddl_delay, const struct eng_te
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
     w->bounds.work.limit = 16 << 20;
-    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_call_input, &w->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_dispatch_fns, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
     w->conn->loop = w->loop;
@@ -95,7 +95,7 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
     buf_put_str(&body, cql);
     buf_u16(&body, CL_QUORUM);
     buf_u8(&body, 0);
-    err_clear(&c->err);
+    err_clear(c->err);
     c->state = NP_CALL_QUEUED;
     c->conn = w->conn;
     c->env = (struct np_envelope){.version = VERSION, .stream = STREAM, .opcode = NP_QUERY};
@@ -109,18 +109,18 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
     c->request = (struct cql_request){.params.consistency = CL_QUORUM};
     c->r = (struct cql_run){.in = &c->request,
                             .db = w->db,
-                            .err = &c->err,
+                            .err = c->err,
                             .answer.work_class = class,
                             .cancelled = &w->conn->gone,
                             .deadline_us = deadline_us};
     return c;
 }
 
-static enum np_work_part run(struct world *w, struct np_call *c) { return npi_call_work.run(&c->work, w->batch); }
+static enum np_work_part run(struct world *w, struct np_call *c) { return npi_dispatch_work.run(&c->work, w->batch); }
 
 /* It came back to the loop, alone. */
 static void end(struct world *w, struct np_call *c, enum np_work_end why) {
-    npi_call_work.ended(&c->work, why);
+    npi_dispatch_work.ended(&c->work, why);
     assert_ptr_equal(w->loop->inbox.first, &c->task);
     assert_null(c->task.next);
     w->loop->inbox.first = NULL;
@@ -137,7 +137,7 @@ static void run_to_end(struct world *w, const char *cql, enum cql_work_class cla
     enum np_work_part part;
     while ((part = run(w, c)) == NP_PART_MORE) continue;
     assert_int_equal(part, NP_PART_LAST);
-    if (c->state == NP_CALL_FAILED) fail_msg("%s: %s", cql, c->err.text);
+    if (c->state == NP_CALL_FAILED) fail_msg("%s: %s", cql, c->err->text);
     end(w, c, NP_WORK_DONE);
     call_free(w, c);
 }
@@ -171,8 +171,8 @@ static void test_ddl_that_is_held_asks_for_a_later_part(void **state) {
     }
     end(w, c, NP_WORK_STOPPING);
     assert_int_equal(c->state, NP_CALL_FAILED);
-    assert_int_equal(c->err.code, ERR_SERVER);
-    assert_non_null(strstr(c->err.text, "continues when it starts again"));
+    assert_int_equal(c->err->code, ERR_SERVER);
+    assert_non_null(strstr(c->err->text, "continues when it starts again"));
     call_free(w, c);
     world_free(w);
 }
@@ -196,8 +196,8 @@ static void test_call_that_could_not_run_says_why(void **state) {
         struct np_call *c = call_new(w, "SELECT * FROM system.local", cases[i].class, w->now_us);
         end(w, c, cases[i].why);
         assert_int_equal(c->state, NP_CALL_FAILED);
-        assert_int_equal(c->err.code, cases[i].code);
-        assert_non_null(strstr(c->err.text, cases[i].text));
+        assert_int_equal(c->err->code, cases[i].code);
+        assert_non_null(strstr(c->err->text, cases[i].text));
         call_free(w, c);
     }
     world_free(w);
@@ -209,8 +209,8 @@ static void test_call_of_a_client_that_went_ends_without_a_run(void **state) {
     struct np_call *c = call_new(w, "SELECT * FROM system.local", WORK_READ, 0);
     atomic_store(&w->conn->gone, true);
     end(w, c, NP_WORK_STALE);
-    assert_int_equal(c->err.code, ERR_SERVER);
-    assert_string_equal(c->err.text, "The client is gone");
+    assert_int_equal(c->err->code, ERR_SERVER);
+    assert_string_equal(c->err->text, "The client is gone");
     assert_int_equal(c->n_parts, 0);
     call_free(w, c);
     world_free(w);
@@ -282,8 +282,8 @@ static void test_small_answer_that_found_no_room_in_time_says_so(void **state) {
     w->now_us += 1000000;
     end(w, c, NP_WORK_STALE);
     assert_int_equal(c->state, NP_CALL_FAILED);
-    assert_int_equal(c->err.code, ERR_OVERLOADED);
-    assert_non_null(strstr(c->err.text, "too many results that wait to be read"));
+    assert_int_equal(c->err->code, ERR_OVERLOADED);
+    assert_non_null(strstr(c->err->text, "too many results that wait to be read"));
     call_free(w, c);
     for (int i = 0; i < 2; i++) leaves(&others[i]);
     world_free(w);
@@ -387,9 +387,9 @@ static void test_write_that_meets_a_conflict_is_made_once_and_charged_once(void 
 
 static void fails_by_conflict(struct world *w, struct np_call *c) {
     assert_int_equal(c->state, NP_CALL_FAILED);
-    assert_int_equal(c->err.code, ERR_WRITE_TIMEOUT);
-    assert_string_equal(c->err.detail.write_type, "CAS");
-    assert_non_null(strstr(c->err.text, "nothing was written"));
+    assert_int_equal(c->err->code, ERR_WRITE_TIMEOUT);
+    assert_string_equal(c->err->detail.write_type, "CAS");
+    assert_non_null(strstr(c->err->text, "nothing was written"));
     update_end(w, c);
 }
 
