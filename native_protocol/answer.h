@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "native_protocol/account.h"
+#include "native_protocol/metric.h"
 #include "native_protocol/call.h"
 
 /* Encodes the answer, or the error that occurs meanwhile. Returns -1 if not even an error could be

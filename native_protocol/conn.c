@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "native_protocol/account.h"
+#include "native_protocol/metric.h"
 #include "native_protocol/audit_queue.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/request.h"

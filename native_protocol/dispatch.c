@@ -9,7 +9,7 @@
 #include "native_protocol/audit.h"
 #include "native_protocol/durability.h"
 #include "native_protocol/faults/faults.h"
-#include "native_protocol/handshake.h"
+#include "native_protocol/login.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
 #include "native_protocol/recording.h"
@@ -114,10 +114,6 @@ static void avoid_conflict(struct np_call *call) {
 /* ---- faults ---- */
 
 static int64_t machine_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
-
-static bool is_delayed(const struct np_call *call) {
-    return UNLIKELY(call->fault.until_us != 0) && machine_us(call) < call->fault.until_us;
-}
 
 static void set_fault_error(struct np_call *call, const struct fault_rule *rule) {
     if (rule->fails) fault_rule_fail(rule, &call->r, call->err);
@@ -384,7 +380,7 @@ static enum np_may may_run(struct np_call *call) {
 
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     struct np_call *call = call_of(w);
-    if (is_delayed(call)) {
+    if (UNLIKELY(call->fault.until_us != 0) && machine_us(call) < call->fault.until_us) {
         w->not_before_us = call->fault.until_us;
         return NP_PART_LATER;
     }
@@ -419,7 +415,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         w->not_before_us = call->r.answer.again_us;
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
-    if (LIKELY(!is_delayed(call))) return NP_PART_LAST;
+    if (LIKELY(!call->fault.until_us) || machine_us(call) >= call->fault.until_us) return NP_PART_LAST;
     set_deadline(call, w->class); /* only the answer waits */
     w->bytes = npi_call_bytes(call);
     w->not_before_us = call->fault.until_us;

@@ -1,6 +1,6 @@
 /* From an envelope to its one response: the life of a call (call.h) on its loop and on the workers.
  *
- * The small messages are answered at once (handshake.h). A query request becomes a call.
+ * The small messages are answered at once (login.h). A query request becomes a call.
  *
  * A call that starts over drops its plan and its answer so far, and waits in the queue of the
  * workers: because the loop cannot run it, until there is room for its answer, after a conflict with

@@ -4,8 +4,7 @@
  * Life of an answer: a request adds its writes to the loop's batch and its answer to now. Before the loop
  * sleeps, commit hands the batch to the store; now gets the commit's sequence number and moves to
  * held. When that number is durable, release sends the answers. When the sync failed, every answer
- * of the block becomes an error. A batch that the store does not take at once goes to the committer
- * (committer.h) with its answers, and comes back through the loop's inbox.
+ * of the block becomes an error. The committer commits a batch that the store does not accept at once.
  *
  * All functions run on the loop's thread, except npi_durability_moved.
  */
@@ -14,9 +13,39 @@
 #include <ev.h>
 #include <stdatomic.h>
 
-#include "native_protocol/account.h"
+#include "engine/engine.h"
 #include "native_protocol/call.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/metric.h"
+
+/* ---- the committer: one thread that commits, in order, the batches that the store did not accept
+ * at once, and waits while the store flushes and compacts ----
+ *
+ * A loop whose commit would have to wait passes the batch and its answers to the committer and
+ * continues with another batch. While the committer has any batch, all loops pass theirs to it, so
+ * that no loop waits for a lock that a waiting commit holds. A committed batch returns through the
+ * inbox of its loop, which sends the answers once they are durable. The bytes that a loop may have here
+ * are bounded (NP_DEFERRED_MAX): above the bound it stops reading its connections that wait for such
+ * answers. */
+
+struct np_deferred {
+    struct np_task task; /* first: its way back, with the outcome */
+    struct np_inbox *inbox; /* of its loop */
+    struct np_deferred *next;
+    struct eng_batch *batch;
+    int rc;
+    uint64_t seq; /* when rc is 0 */
+    struct err err;
+};
+
+struct np_committer;
+struct np_committer *npi_committer_new(struct err *e) MUST_CHECK;
+/* Commits the queued batches, then ends the thread. */
+void npi_committer_stop(struct np_committer *c);
+void npi_committer_free(struct np_committer *c);
+/* Any thread. */
+void npi_committer_submit(struct np_committer *c, struct np_deferred *d);
+bool npi_committer_busy(const struct np_committer *c);
 
 /* A wake-up's batch that grows larger is committed at once. */
 enum { NP_BATCH_BYTES_MAX = 4 << 20 };

@@ -1,5 +1,20 @@
 #include "native_protocol/frame.h"
 
+#include <stddef.h>
+
+enum direction { RESPONSE, REQUEST };
+static const struct {
+    const char *name; /* NULL for no such opcode */
+    enum direction direction;
+} opcodes[UINT8_MAX + 1] = {
+#define OPCODE(id, code, name, direction) [code] = {name, direction},
+#include "native_protocol/opcode.def"
+#undef OPCODE
+};
+
+const char *np_opcode_name(uint8_t code) { return opcodes[code].name; }
+bool np_opcode_is_request(uint8_t code) { return opcodes[code].direction == REQUEST; }
+
 static bool speaks_beta(uint8_t newest) { return newest == NP_VERSION_MAX; }
 
 bool np_speaks(uint8_t newest, const struct np_envelope *env) {

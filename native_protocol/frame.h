@@ -10,11 +10,23 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "native_protocol/opcode.h"
+
+enum np_opcode {
+#define OPCODE(id, code, name, direction) NP_##id = code,
+#include "native_protocol/opcode.def"
+#undef OPCODE
+    NP_OPCODES
+};
+
+/* Returns NULL if there is no such opcode. */
+const char *np_opcode_name(uint8_t code);
+bool np_opcode_is_request(uint8_t code);
 
 /* NP_VERSION_BETA is v5 under another number, as in Cassandra 5.0: a server that speaks v5 speaks
  * it with clients that set the flag. */

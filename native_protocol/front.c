@@ -11,9 +11,8 @@
 #include "base/log.h"
 #include "native_protocol/audit_queue.h"
 #include "native_protocol/dispatch.h"
-#include "native_protocol/committer.h"
-#include "native_protocol/conn.h"
 #include "native_protocol/durability.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/login.h"
 #include "native_protocol/wakeup.h"
 

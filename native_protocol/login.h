@@ -37,5 +37,9 @@ void np_logins_free(struct np_logins *p);
 int np_logins_check(struct np_logins *p, const struct ip_address *client, const char *name, const char *password,
                     struct err *e) MUST_CHECK;
 
-/* Handles a token of the connection, which is answered now or later. The loop's thread. */
-void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token);
+/* The small messages, which need no call and are answered at once: STARTUP, OPTIONS, REGISTER and
+ * AUTH_RESPONSE (a login's result may be sent later). body is uncompressed. The loop's thread. */
+void npi_on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct slice body);
+void npi_on_OPTIONS(struct np_conn *c, const struct np_envelope *env, struct slice body);
+void npi_on_REGISTER(struct np_conn *c, const struct np_envelope *env, struct slice body);
+void npi_on_AUTH_RESPONSE(struct np_conn *c, const struct np_envelope *env, struct slice body);

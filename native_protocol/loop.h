@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "native_protocol/budget.h"
-#include "native_protocol/buf_pool.h"
+#include "native_protocol/blocks.h"
 #include "native_protocol/frame.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"

@@ -22,8 +22,7 @@
 #include "native_protocol/blocks.h"
 #include "native_protocol/budget.h"
 #include "native_protocol/response.h"
-#include "native_protocol/buf_pool.h"
-#include "native_protocol/transport.h"
+#include "native_protocol/tls.h"
 
 struct np_output {
     struct np_buf_pool *pool;

@@ -106,3 +106,18 @@ void np_event_schema(struct buf *out, uint8_t version, const struct schema_chang
 /* TOPOLOGY_CHANGE or STATUS_CHANGE. */
 void np_event_member(struct buf *out, uint8_t version, enum member_event event, const struct ip_address *address,
                      uint16_t port);
+
+/* Metadata of results and of prepared statements: flags, column count, column specifications (v5
+ * specification, section 4.2.5.2). */
+
+enum np_metadata_flag {
+    NP_META_GLOBAL = 0x0001,
+    NP_META_MORE_PAGES = 0x0002,
+    NP_META_NO_METADATA = 0x0004,
+    NP_META_CHANGED = 0x0008,
+};
+
+/* NP_META_GLOBAL when all columns are of one table, else 0. */
+uint32_t np_metadata_flags(const struct result_meta *m);
+/* [<global table>]<column specs>, as the flags of np_metadata_flags say. */
+void np_put_columns(struct buf *out, uint8_t version, const struct result_meta *m);

@@ -1,7 +1,7 @@
 #include "native_protocol/rows.h"
 
 #include "base/hot.h"
-#include "native_protocol/metadata.h"
+#include "native_protocol/response.h"
 
 static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     struct np_rows *r = (struct np_rows *)s;
