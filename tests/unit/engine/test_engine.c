@@ -10,77 +10,28 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
 #include "engine/named.h"
 #include "engine/stats.h"
 #include "engine/table.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, NOW = 1000, OPERANDS = 100 };
 
-struct world {
-    const char *dir; /* NULL: memory */
-    char path[64];
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct arena arena;
-    struct err e;
-};
-
-static void open_engine(struct world *w, enum eng_durability durability) {
-    struct eng_options o = {.data_dir = w->dir,
-                            .durability = durability,
-                            .clock = &clock_real,
-                            .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20,
-                            .row_cache_bytes = 64 << 10};
-    w->eng = eng_open(&o, &w->e);
-    if (!w->eng) fail_msg("%s", w->e.text);
-    w->batch = eng_batch_new(w->eng);
+static int setup(void **state, const char *store) {
+    const struct eng_options o = {.durability = ENG_FSYNC,
+                                  .clock = &clock_real,
+                                  .memtable_bytes = 1 << 20,
+                                  .block_cache_bytes = 1 << 20,
+                                  .row_cache_bytes = 64 << 10};
+    return *state = world_new(store, NOW, &o), 0;
 }
 
-static void close_engine(struct world *w) {
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-}
-
-static struct world *world_new(bool rocks) {
-    struct world *w = calloc(1, sizeof(*w));
-    strcpy(w->path, "/tmp/tally-engine-XXXXXX");
-    if (rocks) w->dir = mkdtemp(w->path);
-    arena_init(&w->arena, 4096, 0);
-    open_engine(w, ENG_FSYNC);
-    return w;
-}
-
-static int setup_memory(void **state) { return *state = world_new(false), 0; }
-static int setup_rocksdb(void **state) { return *state = world_new(true), 0; }
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    char command[128];
-    arena_fini(&w->arena);
-    close_engine(w);
-    if (w->dir) {
-        snprintf(command, sizeof(command), "rm -rf %s", w->dir);
-        if (system(command)) return -1;
-    }
-    free(w);
-    return 0;
-}
-
-static struct eng_part part_of(const char *key) {
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
-}
-
-static uint64_t commit(struct world *w) {
-    uint64_t seq = 0;
-    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), 0);
-    return seq;
-}
+static int setup_memory(void **state) { return setup(state, "memory"); }
+static int setup_rocksdb(void **state) { return setup(state, "local"); }
 
 static void put_row(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck, const char *value,
                     int64_t ts) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_cell cell = {.column = 1, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(value)};
     struct eng_row row;
     eng_row_init(&row, kind, slice_str(ck));
@@ -91,12 +42,7 @@ static void put_row(struct world *w, const char *pk, enum eng_row_kind kind, con
 }
 
 static void delete_row(struct world *w, const char *pk, const char *ck, int64_t ts) {
-    struct eng_part part = part_of(pk);
-    struct eng_row row;
-    eng_row_init(&row, ENG_ROW, slice_str(ck));
-    row.del_ts = ts;
-    row.del_at = NOW;
-    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    add_row_deletion(w, TABLE, pk, ck, ts);
 }
 
 static struct eng_slice slice_between(const char *from, bool from_after, const char *to, bool to_after) {
@@ -105,39 +51,15 @@ static struct eng_slice slice_between(const char *from, bool from_after, const c
 }
 
 static void delete_range(struct world *w, const char *pk, struct eng_slice range, int64_t ts) {
-    struct eng_part part = part_of(pk);
-    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ts, NOW, NULL, &w->e), 0);
+    add_range_deletion(w, TABLE, pk, range, ts);
 }
 
 static const char *get_value(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_row row;
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, kind, slice_str(ck), NOW, &w->arena, &row, NULL, &w->e);
+    int got = world_get(w, ENG_TIER_ANY, &part, kind, ck, &row);
     assert_true(got >= 0);
     return got && row.n_cells ? (const char *)arena_dup(&w->arena, row.cells[0].value).p : "-";
-}
-
-/* "pk/static ck=value ck=value; ..." */
-static const char *scan_text(struct world *w, const struct eng_scan_spec *spec) {
-    struct buf out;
-    struct eng_item item;
-    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, spec, NULL, &w->e);
-    assert_non_null(s);
-    buf_init(&out, 0);
-    int got;
-    while ((got = eng_scan_next(s, &item, &w->e)) > 0) {
-        if (item.kind == ENG_ITEM_PARTITION) {
-            buf_printf(&out, "%s%.*s", out.n ? "; " : "", SLICE_FMT(item.part.key));
-            if (item.has_static) buf_printf(&out, "/%.*s", SLICE_FMT(item.statics.cells[0].value));
-        } else {
-            buf_printf(&out, " %.*s=%.*s", SLICE_FMT(item.row->ck), SLICE_FMT(item.row->cells[0].value));
-        }
-    }
-    assert_int_equal(got, 0);
-    eng_scan_close(s);
-    const char *text = (const char *)arena_dup(&w->arena, buf_slice(&out)).p;
-    buf_fini(&out);
-    return text;
 }
 
 static void test_rows_are_read_back(void **state) {
@@ -174,7 +96,7 @@ static void test_rollback_takes_back_to_the_savepoint(void **state) {
     assert_false(eng_batch_empty(w->batch));
     commit(w);
     assert_true(eng_batch_empty(w->batch));
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
     assert_string_equal(scan_text(w, &spec), "p a=1 d=4");
 }
@@ -191,7 +113,7 @@ static void fill(struct world *w) {
 static void test_scan_gives_slices_in_both_orders(void **state) {
     struct world *w = *state;
     fill(w);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_slice slices[] = {slice_between("a", true, "b", true), slice_between("c", false, "", false)};
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
     assert_string_equal(scan_text(w, &spec), "p/s a1=a1 a2=a2 b1=b1 b2=b2 c1=c1");
@@ -214,7 +136,8 @@ static void test_pair_is_of_one_moment(void **state) {
     struct world *w = *state;
     struct eng_pair pair;
     fill(w);
-    struct eng_part part = part_of("p"), row_only = part_of("r"), static_only = part_of("q"), none = part_of("x");
+    struct eng_part part = part_of(TABLE, "p"), row_only = part_of(TABLE, "r");
+    struct eng_part static_only = part_of(TABLE, "q"), none = part_of(TABLE, "x");
     for (int deleted = 0; deleted < 2; deleted++) {
         assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("b1"), NOW, &w->arena, &pair, NULL, &w->e),
                          0);
@@ -253,7 +176,7 @@ struct pair_writer {
 static void *write_pairs(void *arg) {
     struct pair_writer *p = arg;
     struct eng_batch *b = eng_batch_new(p->w->eng);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct err e = {0};
     for (uint64_t i = 1; !p->stop; i++) {
         uint64_t seq;
@@ -277,7 +200,7 @@ static void *write_pairs(void *arg) {
 static void test_pair_is_never_torn(void **state) {
     struct pair_writer writer = {.w = *state};
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     pthread_t thread;
     void *failed;
     assert_int_equal(pthread_create(&thread, NULL, write_pairs, &writer), 0);
@@ -299,7 +222,7 @@ static void test_pair_is_never_torn(void **state) {
 static void test_scan_resumes_after_a_row(void **state) {
     struct world *w = *state;
     fill(w);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW,
                                  .resume_key = part.key, .resume_ck = slice_str("a2")};
     assert_string_equal(scan_text(w, &spec), "p/s b1=b1 b2=b2 c1=c1");
@@ -327,9 +250,10 @@ static void test_scan_of_tokens_gives_every_partition(void **state) {
     for (int n = 0; n < 3; n++) {
         int best = -1;
         for (int i = 0; i < 3; i++)
-            if (part_of(names[i]).token > last && (best < 0 || part_of(names[i]).token < part_of(names[best]).token))
+            if (part_of(TABLE, names[i]).token > last &&
+                (best < 0 || part_of(TABLE, names[i]).token < part_of(TABLE, names[best]).token))
                 best = i;
-        last = part_of(names[best]).token;
+        last = part_of(TABLE, names[best]).token;
         order[n] = best;
         buf_printf(&full, "%s%s", n ? "; " : "", texts[best]);
         buf_printf(&distinct, "%s%s", n ? "; " : "", brief[best]);
@@ -340,7 +264,7 @@ static void test_scan_of_tokens_gives_every_partition(void **state) {
     spec.rows = false;
     assert_string_equal(scan_text(w, &spec), (char *)distinct.p);
     spec.rows = true;
-    spec.token_from = spec.token_to = part_of("q").token;
+    spec.token_from = spec.token_to = part_of(TABLE, "q").token;
     assert_string_equal(scan_text(w, &spec), "q/only");
     spec.token_from++;
     assert_string_equal(scan_text(w, &spec), "");
@@ -356,7 +280,7 @@ static void test_scan_of_tokens_gives_every_partition(void **state) {
 static void test_deletions_shadow_by_timestamp(void **state) {
     struct world *w = *state;
     fill(w);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
     delete_range(w, "p", slice_between("a", false, "a", true), 9);
     commit(w);
@@ -406,7 +330,7 @@ static void test_overlapping_ranges_agree_with_a_model(void **state) {
                 if (covered[i] < 50) buf_printf(&want[dir], "%s %c=%c", want[dir].n ? "" : pk, 'a' + i, 'a' + i);
             }
             buf_u8(&want[dir], 0);
-            struct eng_part part = part_of(pk);
+            struct eng_part part = part_of(TABLE, pk);
             struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW, .reverse = dir};
             assert_string_equal(scan_text(w, &spec), (char *)want[dir].p);
             buf_fini(&want[dir]);
@@ -421,7 +345,7 @@ static void test_overlapping_ranges_agree_with_a_model(void **state) {
 static void test_drop_frees_the_table_alone(void **state) {
     struct world *w = *state;
     fill(w);
-    struct eng_part other = part_of("p");
+    struct eng_part other = part_of(TABLE, "p");
     struct eng_row row;
     other.table = TABLE + 1;
     eng_row_init(&row, ENG_ROW, slice_str("k"));
@@ -475,7 +399,7 @@ static void test_failed_reads_are_errors(void **state) {
     fill(w);
     delete_range(w, "p", slice_between("b", false, "b", true), 20);
     commit(w);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
     bool clean = false;
     for (int n = 1; n < 50 && !clean; n++) {
@@ -564,19 +488,19 @@ static void test_reopening_finds_rows_and_tombstones(void **state) {
     fill(w);
     delete_range(w, "p", slice_between("a", false, "b", true), 20);
     commit(w);
-    close_engine(w);
-    open_engine(w, ENG_PERIODIC);
-    struct eng_part part = part_of("p");
+    w->options.durability = ENG_PERIODIC;
+    world_reopen(w);
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
     assert_string_equal(scan_text(w, &spec), "p/s c1=c1");
     struct stat st;
-    assert_int_equal(stat(w->dir, &st), 0);
+    assert_int_equal(stat(w->folder, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
 static void *lock_and_leave(void *arg) {
     struct world *w = arg;
-    struct eng_part part = part_of("q");
+    struct eng_part part = part_of(TABLE, "q");
     bool held = eng_holds(w->eng, &part);
     eng_lock(w->eng, &part);
     held = held || !eng_holds(w->eng, &part);
@@ -586,7 +510,7 @@ static void *lock_and_leave(void *arg) {
 
 static void test_a_stripe_is_held_by_its_thread(void **state) {
     struct world *w = *state;
-    struct eng_part p = part_of("p"), q = part_of("q");
+    struct eng_part p = part_of(TABLE, "p"), q = part_of(TABLE, "q");
     const struct eng_part *both[] = {&p, &q, &p};
     pthread_t thread;
     void *wrong;
@@ -604,7 +528,7 @@ static void test_a_stripe_is_held_by_its_thread(void **state) {
  * share it; another batch goes without; who waits comes next. */
 static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("q");
+    struct eng_part part = part_of(TABLE, "q");
     struct eng_batch *other = eng_batch_new(w->eng);
     pthread_t waiter;
     for (int end = 0; end < 3; end++) {
@@ -637,7 +561,7 @@ static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
  * have; and none is once it is committed. */
 static void test_few_rows_are_taken_for_written_ones(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("q");
+    struct eng_part part = part_of(TABLE, "q");
     static const uint32_t sizes[] = {1, 100, 128, 129, 1000};
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
         uint32_t mistaken = 0, left = 0;
@@ -660,7 +584,7 @@ static void test_few_rows_are_taken_for_written_ones(void **state) {
 static void *write_rows(void *arg) {
     struct world *w = arg;
     struct eng_batch *b = eng_batch_new(w->eng);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct err e = {0};
     for (int i = 0; i < 300; i++) {
         struct eng_row row;
@@ -687,7 +611,7 @@ static void test_writers_and_readers_share_the_engine(void **state) {
     int rows = 0;
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&writers[i], NULL, write_rows, w), 0);
     for (int round = 0; round < 50 || rows < 300; round++) {
-        struct eng_part part = part_of("p");
+        struct eng_part part = part_of(TABLE, "p");
         struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
         struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
         struct eng_item item;
@@ -723,7 +647,7 @@ struct column_writer {
 static void *write_columns(void *arg) {
     struct column_writer *c = arg;
     struct eng_batch *b = eng_batch_new(c->w->eng);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct err e = {0};
     for (uint32_t i = 0; i < OPERANDS * 3; i++) {
         struct eng_cell cell = {.column = c->first + i * 2, .ts = 10, .expiry = ENG_NO_EXPIRY, .value = slice_str("v")};
@@ -747,7 +671,7 @@ static void test_folding_loses_no_write_of_another_thread(void **state) {
     for (int i = 0; i < 2; i++) pthread_join(writers[i], &failed[i]);
     assert_null(failed[0]);
     assert_null(failed[1]);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_row row;
     assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), NOW, &w->arena, &row, NULL,
                                  &w->e),
@@ -756,7 +680,7 @@ static void test_folding_loses_no_write_of_another_thread(void **state) {
 }
 
 static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t ts, int64_t expiry) {
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_cell cell = {
         .column = 1, .flags = flags, .ts = ts, .ttl = flags & ENG_CELL_EXPIRING ? 5 : 0, .expiry = expiry};
     struct eng_row row;
@@ -772,7 +696,7 @@ static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t t
  * come as they are seen. */
 static void test_scan_gives_expired_rows_when_asked(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     write_cell(w, "a", ENG_CELL_EXPIRING, 1000, NOW - 100);
     write_cell(w, "b", 0, 1000, ENG_NO_EXPIRY);
     write_cell(w, "c", ENG_CELL_TOMBSTONE, 1000, NOW - 100);
@@ -795,7 +719,7 @@ static void test_scan_gives_expired_rows_when_asked(void **state) {
 /* Rows that nobody sees count, too: what is bounded is what a part of a scan does. */
 static void test_scan_pauses_when_it_has_passed_what_it_may(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     char ck[16];
     for (int i = 0; i < 20; i++) {
         snprintf(ck, sizeof(ck), "%02d", i);
@@ -821,7 +745,7 @@ static void test_scan_pauses_when_it_has_passed_what_it_may(void **state) {
 }
 
 static uint64_t passed_tombstones(struct world *w) {
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct op_cost cost = {0};
     struct eng_scan_spec spec = {.table = TABLE,
                                  .part = &part,
@@ -873,9 +797,8 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
             }
         }
     }
-    close_engine(w);
-    open_engine(w, ENG_FSYNC);
-    struct eng_part part = part_of("p");
+    world_reopen(w);
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_row row;
     assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row,
                                  NULL, &w->e),
@@ -897,7 +820,7 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
 }
 
 static uint32_t count_rows(struct world *w, enum eng_tier tier, int *end) {
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(w->eng, tier, &spec, NULL, &w->e);
@@ -929,9 +852,9 @@ static void test_long_scans_end_in_cache_tier(void **state) {
 }
 
 #define BOTH(f) \
-    cmocka_unit_test_setup_teardown(f, setup_memory, teardown), \
-        cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
-#define ROCKSDB(f) cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
+    cmocka_unit_test_setup_teardown(f, setup_memory, world_teardown), \
+        cmocka_unit_test_setup_teardown(f, setup_rocksdb, world_teardown)
+#define ROCKSDB(f) cmocka_unit_test_setup_teardown(f, setup_rocksdb, world_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

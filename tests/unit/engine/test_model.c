@@ -11,6 +11,7 @@
 #include "base/murmur3.h"
 #include "engine/stats.h"
 #include "engine/table.h"
+#include "tests/unit/folder.h"
 
 enum { TABLE = 20, PARTS = 3, KEYS = 24, COLUMNS = 2, EVENTS_MAX = 6000, ROUNDS = 700, GC_GRACE = 50 };
 
@@ -36,7 +37,7 @@ static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->se
 enum place { MEMORY, FILES, CLUSTER };
 
 struct model {
-    char path[64];
+    char path[FOLDER_PATH];
     enum place place;
     uint32_t table;
     struct test_clock clock;
@@ -471,8 +472,7 @@ static void run_model(enum place place, uint64_t seed) {
     m->seed = seed * 0x9e3779b97f4a7c15u;
     m->clock = (struct test_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .seconds = 1000000};
     arena_init(&m->arena, 4096, 0);
-    strcpy(m->path, "/tmp/tally-model-XXXXXX");
-    if (place == FILES) assert_non_null(mkdtemp(m->path));
+    if (place == FILES) folder_make(m->path);
     open_engine(m);
     for (int i = 0; i < ROUNDS; i++) {
         step(m);
@@ -483,9 +483,7 @@ static void run_model(enum place place, uint64_t seed) {
     assert_true(m->as_stored > ROUNDS / 10 && m->passed_over > ROUNDS / 10);
     arena_fini(&m->arena);
     close_engine(m);
-    char command[96];
-    snprintf(command, sizeof(command), "rm -rf %s", m->path);
-    if (place == FILES && system(command)) fail();
+    if (place == FILES) folder_remove(m->path);
     free(m);
 }
 

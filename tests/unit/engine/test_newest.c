@@ -12,6 +12,7 @@
 #include "base/murmur3.h"
 #include "engine/stats.h"
 #include "engine/table.h"
+#include "tests/unit/folder.h"
 
 enum { TABLE = 20, NOW = 1000, COLUMNS = 3, ROWS = 400, THREADS = 4, WRITES = 1200 };
 
@@ -188,18 +189,12 @@ static void check_threads(const char *dir, bool deletes) {
     free(writers);
 }
 
-static void remove_dir(const char *dir) {
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
-}
-
 static void check_stores(bool deletes) {
-    char dir[] = "/tmp/tally-newest-XXXXXX";
-    assert_non_null(mkdtemp(dir));
+    char dir[FOLDER_PATH];
+    folder_make(dir);
     check_threads(NULL, deletes);
     check_threads(dir, deletes);
-    remove_dir(dir);
+    folder_remove(dir);
 }
 
 static void test_whole_rows_of_many_threads_lose_no_write(void **state) {
@@ -258,8 +253,8 @@ static void test_whole_rows_are_put(void **state) {
 /* A deletion covers a column that the table gets later; the whole row between the two must not have dropped it. */
 static void test_whole_row_keeps_the_deletion_before_it(void **state) {
     (void)state;
-    char dir[] = "/tmp/tally-newest-XXXXXX";
-    assert_non_null(mkdtemp(dir));
+    char dir[FOLDER_PATH];
+    folder_make(dir);
     struct eng *model = open_engine(NULL);
     const struct step steps[] = {{.kind = DELETE, .ts = 10},
                                  {.kind = WHOLE, .ts = 100000000, .value = 1},
@@ -271,13 +266,13 @@ static void test_whole_row_keeps_the_deletion_before_it(void **state) {
         eng_close(eng);
     }
     eng_close(model);
-    remove_dir(dir);
+    folder_remove(dir);
 }
 
 static void test_whole_row_does_not_hide_what_an_earlier_run_wrote(void **state) {
     (void)state;
-    char dir[] = "/tmp/tally-newest-XXXXXX";
-    assert_non_null(mkdtemp(dir));
+    char dir[FOLDER_PATH];
+    folder_make(dir);
     struct eng *model = open_engine(NULL);
     const struct step steps[] = {{.kind = ONE, .column = 1, .ts = 5000000000, .value = 1},
                                  {.kind = WHOLE, .ts = 10, .value = 2},
@@ -290,7 +285,7 @@ static void test_whole_row_does_not_hide_what_an_earlier_run_wrote(void **state)
         eng_close(eng);
     }
     eng_close(model);
-    remove_dir(dir);
+    folder_remove(dir);
 }
 
 int main(void) {

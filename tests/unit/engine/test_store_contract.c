@@ -13,19 +13,19 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
-#include "engine/local/rocksdb/kv.h"
 #include "engine/copy.h"
+#include "engine/local/rocksdb/kv.h"
 #include "engine/named.h"
 #include "engine/table.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, NOW = 1000 };
 
 /* ---- the store ---- */
 
-struct world {
+struct kv_world {
     struct kv *kv;
-    char path[64], copy[64];
+    char path[FOLDER_PATH], copy[FOLDER_PATH];
     bool on_disk;
     struct err e;
 };
@@ -39,10 +39,9 @@ static int join(struct slice a, struct slice b, struct buf *out) {
 }
 
 static int setup(void **state, bool on_disk) {
-    struct world *w = calloc(1, sizeof(*w));
-    strcpy(w->path, "/tmp/tally-kv-XXXXXX");
-    strcpy(w->copy, "/tmp/tally-kv-XXXXXX");
-    if (!mkdtemp(w->path) || !mkdtemp(w->copy)) return -1;
+    struct kv_world *w = calloc(1, sizeof(*w));
+    folder_make(w->path);
+    folder_make(w->copy);
     struct kv_options o = {.data_dir = on_disk ? w->path : NULL, .merge = join};
     w->on_disk = on_disk;
     w->kv = kv_open(&o, &w->e);
@@ -54,16 +53,15 @@ static int setup_memory(void **state) { return setup(state, false); }
 static int setup_disk(void **state) { return setup(state, true); }
 
 static int teardown(void **state) {
-    struct world *w = *state;
-    char command[200];
+    struct kv_world *w = *state;
     kv_close(w->kv);
-    snprintf(command, sizeof(command), "rm -rf %s %s", w->path, w->copy);
-    int rc = system(command);
+    folder_remove(w->path);
+    folder_remove(w->copy);
     free(w);
-    return rc;
+    return 0;
 }
 
-static int put_one(struct world *w, struct kv *kv, const char *key, const char *value, const char *expected_key,
+static int put_one(struct kv_world *w, struct kv *kv, const char *key, const char *value, const char *expected_key,
                    const char *expected) {
     struct kv_batch *b = kv_batch_new(kv);
     struct slice seen = slice_str(expected ? expected : "");
@@ -75,7 +73,7 @@ static int put_one(struct world *w, struct kv *kv, const char *key, const char *
 }
 
 /* "key=value ..." */
-static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *at) {
+static char *text_of(struct kv_world *w, struct kv *kv, const struct kv_snapshot *at) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at};
     struct kv_iter *it = kv_iter_new(kv, &spec, &w->e);
     struct buf out;
@@ -88,14 +86,14 @@ static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *a
     return (char *)out.p;
 }
 
-static void assert_holds(struct world *w, struct kv *kv, const struct kv_snapshot *at, const char *expected) {
+static void assert_holds(struct kv_world *w, struct kv *kv, const struct kv_snapshot *at, const char *expected) {
     char *text = text_of(w, kv, at);
     assert_string_equal(text, expected);
     free(text);
 }
 
 static void test_condition_decides_a_write(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     assert_int_equal(put_one(w, w->kv, "a", "1", "a", NULL), 0);
     assert_int_equal(put_one(w, w->kv, "a", "2", "a", NULL), KV_CHANGED);
     assert_int_equal(put_one(w, w->kv, "a", "2", "a", "0"), KV_CHANGED);
@@ -107,7 +105,7 @@ static void test_condition_decides_a_write(void **state) {
 }
 
 static void test_snapshots_and_iterators_see_one_moment(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
     struct kv_snapshot *s = kv_snapshot_new(w->kv);
     struct kv_iter *it = kv_iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
@@ -134,7 +132,7 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
 
 /* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those
  * cover are in an older file, and in memory. */
-static void flush_row_between_deleted_ranges(struct world *w) {
+static void flush_row_between_deleted_ranges(struct kv_world *w) {
     struct kv_value value;
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "e", "1", NULL, NULL) |
                          kv_heal(w->kv, &w->e),
@@ -151,7 +149,7 @@ static void flush_row_between_deleted_ranges(struct world *w) {
 
 static void test_what_is_not_in_memory_is_not_the_end(void **state) {
     static const struct { enum kv_move move; const char *key; } moves[] = {{KV_SEEK, "c"}, {KV_SEEK_BACK, "cc"}};
-    struct world *w = *state;
+    struct kv_world *w = *state;
     flush_row_between_deleted_ranges(w);
     for (int tier = ENG_TIER_CACHE; tier <= ENG_TIER_ANY; tier++)
         for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
@@ -169,15 +167,12 @@ static void test_what_is_not_in_memory_is_not_the_end(void **state) {
 
 /* ---- engines ---- */
 
-static struct eng_part part_of(uint32_t table, int p) {
-    static const char *const names[] = {"p", "q", "r"};
-    return (struct eng_part){.table = table, .token = murmur3_token(slice_str(names[p])), .key = slice_str(names[p])};
-}
+static const char *const part_names[] = {"p", "q", "r"};
 
 static void add_row(struct eng_batch *b, uint32_t table, int p, const char *ck, int64_t value, int64_t ts,
                     bool deletion) {
     struct err e = {0};
-    struct eng_part part = part_of(table, p);
+    struct eng_part part = part_of(table, part_names[p]);
     uint8_t bytes[8];
     store_u64(bytes, (uint64_t)value);
     struct eng_cell cell = {.ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_of(bytes, 8)};
@@ -198,7 +193,7 @@ static void add_row(struct eng_batch *b, uint32_t table, int p, const char *ck, 
 static int64_t get_row(struct eng *eng, uint32_t table, int p, const char *ck, int64_t *newest) {
     struct err e = {0};
     struct arena a;
-    struct eng_part part = part_of(table, p);
+    struct eng_part part = part_of(table, part_names[p]);
     struct eng_row row;
     arena_init(&a, 1024, 0);
     int got = eng_row_get(eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), NOW, &a, &row, NULL, &e);
@@ -209,7 +204,7 @@ static int64_t get_row(struct eng *eng, uint32_t table, int p, const char *ck, i
     return value;
 }
 
-static void commit(struct eng_batch *b) {
+static void commit_batch(struct eng_batch *b) {
     struct err e = {0};
     uint64_t seq;
     if (eng_batch_commit(b, &seq, &e)) fail_msg("%s", e.text);
@@ -242,7 +237,7 @@ static int64_t model_get(const struct model *m, int p, int i) {
 static void random_op(struct eng_batch *b, struct model *m, int64_t ts) {
     struct err e = {0};
     int p = rand() % PARTS, i = rand() % ROWS, k = i + 1 + rand() % (ROWS - i);
-    struct eng_part part = part_of(TABLE, p);
+    struct eng_part part = part_of(TABLE, part_names[p]);
     int what = rand() % 20;
     if (what == 0) {
         assert_int_equal(eng_batch_delete_partition(b, &part, ts, NOW, NULL, &e), 0);
@@ -265,14 +260,14 @@ static void random_op(struct eng_batch *b, struct model *m, int64_t ts) {
 static void random_condition(struct eng *eng, struct eng_batch *b, struct model *m, int64_t *ts) {
     int p = rand() % PARTS, i = rand() % ROWS;
     int64_t newest;
-    struct eng_part part = part_of(TABLE, p);
+    struct eng_part part = part_of(TABLE, part_names[p]);
     eng_lock(eng, &part);
     int64_t value = get_row(eng, TABLE, p, row_names[i], &newest);
     assert_int_equal(value, model_get(m, p, i));
     if (value >= 0) {
         int64_t at = newest >= *ts ? newest + 1 : ++*ts;
         add_row(b, TABLE, p, row_names[i], value * 2 % 1000003, at, false);
-        commit(b);
+        commit_batch(b);
         model_write(m, p, i, value * 2 % 1000003, at);
         if (at > *ts) *ts = at;
     }
@@ -297,7 +292,7 @@ static void test_two_engines_on_one_store_follow_the_model(void **state) {
             int who = rand() % 2;
             /* now and then an older timestamp, as clients send them */
             if (rand() % 8 == 0) random_condition(eng[who], b[who], &m, &ts);
-            else random_op(b[who], &m, rand() % 6 ? ++ts : 1 + rand() % 999), commit(b[who]);
+            else random_op(b[who], &m, rand() % 6 ? ++ts : 1 + rand() % 999), commit_batch(b[who]);
             if (i == OPS / 2) assert_int_equal(eng_compact(eng[who], &e), 0);
             int p = rand() % PARTS, r = rand() % ROWS;
             assert_int_equal(get_row(eng[1 - who], TABLE, p, row_names[r], NULL), model_get(&m, p, r));
@@ -320,7 +315,7 @@ struct counter {
 static void *add_ones(void *arg) {
     enum { TIMES = 200 };
     struct counter *c = arg;
-    struct eng_part part = part_of(TABLE, 0);
+    struct eng_part part = part_of(TABLE, part_names[0]);
     struct eng_batch *b = eng_batch_new(c->eng);
     while (c->applied < TIMES && !c->failure) {
         struct err e = {0};
@@ -364,7 +359,7 @@ static void test_two_engines_decide_one_after_the_other(void **state) {
 
 /* ---- named records that are written on a condition ---- */
 
-static struct eng *open_copy(struct world *w) {
+static struct eng *open_copy(struct kv_world *w) {
     struct eng *eng =
         eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
     assert_non_null(eng);
@@ -461,7 +456,7 @@ static void test_each_watcher_is_told_until_its_watch_ends(void **state) {
 }
 
 static void test_records_are_written_on_a_condition_by_several_threads(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     struct eng *eng = open_copy(w), *const both[2] = {eng, eng};
     add_from_threads(both);
     eng_close(eng);
@@ -497,12 +492,12 @@ static void test_conditions_of_records_hold_all_or_nothing(void **state) {
     eng_close(eng);
 }
 
-static int add_to_load(struct world *w, struct kv_load *l, const char *key, const char *value) {
+static int add_to_load(struct kv_world *w, struct kv_load *l, const char *key, const char *value) {
     return kv_load_add(l, slice_str(key), slice_str(value), &w->e);
 }
 
 static void test_load_is_seen_as_a_whole(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     assert_int_equal(put_one(w, w->kv, "a", "0", NULL, NULL) | put_one(w, w->kv, "d", "0", NULL, NULL), 0);
     struct kv_load *l = kv_load_new(w->kv, &w->e), *dropped = kv_load_new(w->kv, &w->e),
                    *none = kv_load_new(w->kv, &w->e);
@@ -525,7 +520,7 @@ static void test_load_is_seen_as_a_whole(void **state) {
 }
 
 static void test_load_that_fails_leaves_nothing(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     struct kv_load *l = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1"), 0);
     fault_arm(FAULT_KV_WRITE, 1);
@@ -537,7 +532,7 @@ static void test_load_that_fails_leaves_nothing(void **state) {
 
 /* As a crash leaves it: a load is under way when the store is opened anew. */
 static void test_load_that_was_cut_off_is_removed_at_the_start(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     char folder[100];
     struct kv_load *l = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1"), 0);
@@ -552,7 +547,7 @@ static void test_load_that_was_cut_off_is_removed_at_the_start(void **state) {
 }
 
 /* From a key, which is in memory, to the next one. */
-static int next_in_memory(struct world *w, const char *key) {
+static int next_in_memory(struct kv_world *w, const char *key) {
     struct kv_value value;
     assert_int_equal(kv_get(w->kv, ENG_TIER_ANY, slice_str(key), &value, &w->e), 1);
     kv_release(value.handle);
@@ -566,7 +561,7 @@ static int next_in_memory(struct world *w, const char *key) {
 
 enum { DELETED = 4 * KV_DENSE };
 
-static void change_each(struct world *w, bool there) {
+static void change_each(struct kv_world *w, bool there) {
     struct kv_batch *b = kv_batch_new(w->kv);
     for (int i = 0; i < DELETED; i++) {
         char key[16];
@@ -579,7 +574,7 @@ static void change_each(struct world *w, bool there) {
 }
 
 /* Who must not be kept waiting does not pass them, and nobody does for long. */
-static void delete_each_and_read_behind(struct world *w) {
+static void delete_each_and_read_behind(struct kv_world *w) {
     change_each(w, false);
     assert_int_equal(next_in_memory(w, "a"), KV_INCOMPLETE);
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
@@ -591,7 +586,7 @@ static void delete_each_and_read_behind(struct world *w) {
 }
 
 static void test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     put_one(w, w->kv, "a", "1", NULL, NULL);
     put_one(w, w->kv, "z", "2", NULL, NULL);
     change_each(w, true);
@@ -603,7 +598,7 @@ static void test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon(void *
 
 /* More than one file takes. What is not in memory is not the end behind a file's last key either. */
 static void test_large_load_is_whole_after_a_restart(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     enum { N = 140, BYTES = 1 << 20 };
     char *value = malloc(BYTES), key[16];
     memset(value, 'v', BYTES);
@@ -636,14 +631,14 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
 
 enum { NEAR = 5 }; /* bytes of a key: two tables of four bytes, of two parts each */
 
-static void open_near(struct world *w, size_t near_len) {
+static void open_near(struct kv_world *w, size_t near_len) {
     kv_close(w->kv);
     w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join, .near_len = near_len}, &w->e);
     assert_non_null(w->kv);
 }
 
 /* The same to both stores. */
-static void put_both(struct world *w, struct kv *model, uint32_t seed, uint32_t n) {
+static void put_both(struct kv_world *w, struct kv *model, uint32_t seed, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         char key[32], value[32];
         uint32_t random = (seed + i) * 2654435761u;
@@ -653,12 +648,12 @@ static void put_both(struct world *w, struct kv *model, uint32_t seed, uint32_t 
     }
 }
 
-static void drop_both(struct world *w, struct kv *model, const char *from, const char *to) {
+static void drop_both(struct kv_world *w, struct kv *model, const char *from, const char *to) {
     assert_int_equal(kv_drop_range(w->kv, slice_str(from), slice_str(to), &w->e), 0);
     assert_int_equal(kv_drop_range(model, slice_str(from), slice_str(to), &w->e), 0);
 }
 
-static void assert_equal_stores(struct world *w, struct kv *model) {
+static void assert_equal_stores(struct kv_world *w, struct kv *model) {
     char *expected = text_of(w, model, NULL);
     assert_holds(w, w->kv, NULL, expected);
     free(expected);
@@ -668,7 +663,7 @@ static void assert_equal_stores(struct world *w, struct kv *model) {
  * when a range begins with a key whose place is remembered. */
 static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
     enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
-    struct world *w = *state;
+    struct kv_world *w = *state;
     struct kv *model = kv_open(&(struct kv_options){.merge = join}, &w->e);
     open_near(w, NEAR);
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -689,7 +684,7 @@ static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(v
 }
 
 /* The number of the newest log: each memtable begins one. */
-static long newest_log(const struct world *w) {
+static long newest_log(const struct kv_world *w) {
     char path[96];
     long newest = 0;
     snprintf(path, sizeof(path), "%s/rows", w->path);
@@ -703,7 +698,7 @@ static long newest_log(const struct world *w) {
 
 /* Over so many tables evenly, in memtables of 1 MB, once the store has rows of each and is opened
  * again; how many memtables were filled. */
-static int memtables_of_rows(struct world *w, uint32_t tables) {
+static int memtables_of_rows(struct kv_world *w, uint32_t tables) {
     enum { MANY = 60000, SOME = 32 };
     struct kv_options o = {
         .data_dir = w->path, .merge = join, .near_len = NEAR, .memtable_bytes = 1 << 20, .write_through = true};
@@ -733,7 +728,7 @@ static int memtables_of_rows(struct world *w, uint32_t tables) {
 
 /* A hint takes more memory than most rows. Rows of many tables, written evenly, would fill memtables with hints. */
 static void test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     int few = memtables_of_rows(w, 1), many = memtables_of_rows(w, 100), more = memtables_of_rows(w, 400);
     assert_true(few > 2);
     assert_in_range(many, few - 1, few * 3 / 2);
@@ -741,12 +736,12 @@ static void test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one(vo
 }
 
 /* Writes a row of each table, drops the others, and puts all that into a table file. */
-static void write_and_drop(struct world *w, uint32_t n, const uint32_t *tables, const char *const *cks, uint32_t n_drop,
-                           const uint32_t *drop) {
+static void write_and_drop(struct kv_world *w, uint32_t n, const uint32_t *tables, const char *const *cks,
+                           uint32_t n_drop, const uint32_t *drop) {
     struct eng *eng = open_copy(w);
     struct eng_batch *b = eng_batch_new(eng);
     for (uint32_t i = 0; i < n; i++) add_row(b, tables[i], 0, cks[i], 7, 100, false);
-    commit(b);
+    commit_batch(b);
     eng_batch_free(b);
     for (uint32_t i = 0; i < n_drop; i++) assert_int_equal(eng_table_drop(eng, drop[i], &w->e), 0);
     eng_close(eng);
@@ -765,7 +760,7 @@ static int scan_one(struct eng *eng, enum eng_tier tier, const struct eng_part *
 /* On both sides of the row in the order of keys are dropped tables, whose rows are in memory, and the row is not. */
 static void test_row_between_dropped_tables_is_not_missed(void **state) {
     enum { LONG = 20 << 10 }; /* more than a block */
-    struct world *w = *state;
+    struct kv_world *w = *state;
     const uint32_t around[] = {TABLE - 1, TABLE + 1}, live[] = {TABLE - 2, TABLE};
     const char *const cks[] = {"a", "a"};
     char *ck = calloc(1, LONG + 1);
@@ -773,7 +768,7 @@ static void test_row_between_dropped_tables_is_not_missed(void **state) {
     write_and_drop(w, 2, around, cks, 0, NULL);
     write_and_drop(w, 2, live, (const char *const[]){ck, "a"}, 2, around);
     struct eng *eng = open_copy(w);
-    struct eng_part part = part_of(TABLE, 0);
+    struct eng_part part = part_of(TABLE, part_names[0]);
     struct eng_pair pair;
     struct arena a;
     int got[4];
@@ -789,25 +784,25 @@ static void test_row_between_dropped_tables_is_not_missed(void **state) {
 }
 
 static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     struct eng_options o = {.data_dir = w->on_disk ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *from = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e),
                *to = eng_open(&o, &w->e);
     struct eng_batch *b = eng_batch_new(from), *t = eng_batch_new(to);
-    struct eng_part q = part_of(TABLE, 1);
+    struct eng_part q = part_of(TABLE, part_names[1]);
     for (int i = 0; i < ROWS; i++)
         add_row(b, TABLE, 0, row_names[i], i, 500 + i, false), add_row(b, TABLE, 1, row_names[i], i, 500, false);
-    commit(b);
+    commit_batch(b);
     assert_int_equal(eng_batch_delete_partition(b, &q, 600, NOW, NULL, &w->e), 0);
-    commit(b);
+    commit_batch(b);
     /* the engine has its proofs of the table, as long as nothing is ingested */
     add_row(t, TABLE + 1, 0, "z", 1, 10, false);
-    commit(t);
+    commit_batch(t);
     assert_int_equal(eng_ingest(to, TABLE + 1, from, TABLE, &w->e), 0);
     assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
     add_row(t, TABLE + 1, 0, "c", 99, 100, false); /* older than what came: must not replace it */
     add_row(t, TABLE + 1, 1, "a", 99, 550, false); /* older than the deletion that came */
-    commit(t);
+    commit_batch(t);
     for (int i = 0; i < ROWS; i++) assert_int_equal(get_row(to, TABLE + 1, 0, row_names[i], NULL), i);
     assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
     if (w->on_disk) {
@@ -816,7 +811,7 @@ static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_
         to = eng_open(&o, &w->e);
         t = eng_batch_new(to);
         add_row(t, TABLE + 1, 0, "d", 99, 100, false);
-        commit(t);
+        commit_batch(t);
         assert_int_equal(get_row(to, TABLE + 1, 0, "d", NULL), 3);
         assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
     }
@@ -829,7 +824,7 @@ static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_
 /* ---- disk space of dropped ranges ---- */
 
 struct reader {
-    struct world *w;
+    struct kv_world *w;
     pthread_t thread;
     _Atomic bool started, stop;
 };
@@ -847,7 +842,7 @@ static void *read_one(void *arg) {
     return NULL;
 }
 
-static uint64_t table_files(const struct world *w) {
+static uint64_t table_files(const struct kv_world *w) {
     char path[400];
     uint64_t n = 0;
     snprintf(path, sizeof(path), "%s/rows", w->path);
@@ -863,7 +858,7 @@ static uint64_t table_files(const struct world *w) {
 }
 
 /* Random, so that a block is not compressed. Each value is a block, so all may be the same. */
-static void write_table_file(struct world *w, int keys, struct slice value) {
+static void write_table_file(struct kv_world *w, int keys, struct slice value) {
     char key[16];
     struct kv_batch *b = kv_batch_new(w->kv);
     for (int i = 0; i < keys; i++) {
@@ -880,7 +875,7 @@ static void write_table_file(struct world *w, int keys, struct slice value) {
  * after it. Threads read from before the range is dropped until its files are gone. */
 static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
     enum { ROUNDS = 20, READERS = 4, KEYS = 30, BYTES = 100 << 10 };
-    struct world *w = *state;
+    struct kv_world *w = *state;
     uint8_t *value = malloc(BYTES);
     kv_close(w->kv);
     w->kv = kv_open(&(struct kv_options){.data_dir = w->path, .merge = join, .memtable_bytes = 1 << 20}, &w->e);
@@ -911,7 +906,7 @@ static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
 
 /* The old log may have a hole where its sync failed, so nothing may be appended to it. */
 static void test_healing_begins_a_new_log_though_the_memtable_is_empty(void **state) {
-    struct world *w = *state;
+    struct kv_world *w = *state;
     long before = newest_log(w);
     assert_int_equal(kv_heal(w->kv, &w->e), 0);
     long after = newest_log(w);

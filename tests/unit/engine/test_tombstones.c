@@ -9,55 +9,24 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
-#include "engine/local/fragment.h"
 #include "engine/local/local.h"
+#include "engine/local/fragment.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
 #include "engine/table.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, NOW = 1000, FEW = 1500, MANY = 12000 };
-
-struct world {
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct arena arena;
-    struct err e;
-};
 
 static struct local *own(const struct world *w) { return local_of(&w->eng->store); }
 
 static int setup(void **state) {
-    struct world *w = calloc(1, sizeof(*w));
-    struct eng_options o = {.durability = ENG_NONE, .row_cache_bytes = 64 << 10};
-    w->eng = eng_open(&o, &w->e);
-    assert_non_null(w->eng);
-    w->batch = eng_batch_new(w->eng);
-    arena_init(&w->arena, 4096, 0);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    eng_batch_free(w->batch);
-    arena_fini(&w->arena);
-    eng_close(w->eng);
-    free(w);
-    return 0;
-}
-
-static struct eng_part part_of(const char *key) {
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
-}
-
-static void commit(struct world *w) {
-    uint64_t seq;
-    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), 0);
+    const struct eng_options o = {.durability = ENG_NONE, .row_cache_bytes = 64 << 10};
+    return *state = world_new("memory", NOW, &o), 0;
 }
 
 static void put_row(struct world *w, const char *pk, const char *ck, int64_t ts) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_row row;
     eng_row_init(&row, ENG_ROW, slice_str(ck));
     row.live_ts = ts;
@@ -67,7 +36,7 @@ static void put_row(struct world *w, const char *pk, const char *ck, int64_t ts)
 
 /* n small ranges, each of its own; key_size pads their bounds. */
 static void delete_ranges(struct world *w, const char *pk, int n, size_t key_size, int64_t ts) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     char *key = malloc(key_size + 16);
     for (int i = 0; i < n; i++) {
         snprintf(key, 16, "r%08d", i);
@@ -81,14 +50,14 @@ static void delete_ranges(struct world *w, const char *pk, int n, size_t key_siz
 }
 
 static int get(struct world *w, enum eng_tier tier, const char *pk, const char *ck) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_row row;
-    return eng_row_get(w->eng, tier, &part, ENG_ROW, slice_str(ck), NOW, &w->arena, &row, NULL, &w->e);
+    return world_get(w, tier, &part, ENG_ROW, ck, &row);
 }
 
 /* Rows, or what ended it. */
 static int scan(struct world *w, enum eng_tier tier, const char *pk, struct eng_slice *slice, bool reverse) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_scan_spec spec = {.table = TABLE,
                                  .part = &part,
                                  .rows = true,
@@ -149,7 +118,7 @@ static void test_long_keys_of_range_deletions_stay_readable(void **state) {
 static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
     enum { TRIES = 60000 }; /* a minute or more: a hang */
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     put_row(w, "p", "r5", 10);
     put_row(w, "p", "z", 10);
     for (int i = 0; i < 3000; i++) {
@@ -184,7 +153,7 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
 
 static void test_deleting_the_partition_frees_its_reads_of_range_deletions(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     delete_ranges(w, "p", FEW, 0, 100);
     assert_int_equal(eng_batch_delete_partition(w->batch, &part, 1000000, NOW, NULL, &w->e), 0);
     commit(w);
@@ -199,7 +168,7 @@ static void test_deleting_the_partition_frees_its_reads_of_range_deletions(void 
 
 /* As an older version stored them, without the timestamp in the key. */
 static void put_old_range(struct world *w, const char *pk, const char *from, const char *to, int64_t ts) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct engi_tomb tomb = {.ts = ts, .at = NOW};
     struct buf key, value;
     buf_init(&key, 0);
@@ -220,7 +189,7 @@ static void put_old_range(struct world *w, const char *pk, const char *from, con
 
 static void test_range_deletions_of_an_older_version_are_read_and_settled(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     const char *rows[] = {"b", "m", "s", "z"};
     for (int i = 0; i < 4; i++) put_row(w, "p", rows[i], 100);
     delete_ranges(w, "p", 3, 0, 10);
@@ -262,7 +231,7 @@ static struct eng_bound bound_at(int place, char *letter) {
 }
 
 static void delete_at_random(struct world *w, const char *pk, struct painted *p, int64_t ts) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     char letters[2];
     int from = rand() % LETTERS, to = from + 1 + rand() % (LETTERS - from);
     struct eng_slice range = {.from = bound_at(from, &letters[0]), .to = bound_at(to, &letters[1])};
@@ -274,7 +243,7 @@ static void delete_at_random(struct world *w, const char *pk, struct painted *p,
 
 /* Markers that a scan of the slice tells of, and of the row at its first letter. */
 static void check_markers(struct world *w, const char *pk, const struct painted *p, int from, int to, bool reverse) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     char letters[2];
     struct eng_slice slice = {.from = bound_at(from, &letters[0]), .to = bound_at(to, &letters[1])};
     struct eng_scan_spec spec = {.table = TABLE,
@@ -303,7 +272,7 @@ static void test_markers_are_counted_alike_loose_and_settled(void **state) {
     struct world *w = *state;
     struct painted p = {.partition_ts = ENG_NO_TS};
     struct buf prefix;
-    struct eng_part part = part_of("markers");
+    struct eng_part part = part_of(TABLE, "markers");
     srand(7);
     for (int i = 0; i < PLACES; i++) p.ts[i] = ENG_NO_TS;
     put_row(w, "markers", "k", 5);
@@ -330,7 +299,7 @@ static void test_markers_are_counted_alike_loose_and_settled(void **state) {
 
 static void test_so_many_markers_are_counted_and_no_more(void **state) {
     struct world *w = *state;
-    struct eng_part part = part_of("crowd");
+    struct eng_part part = part_of(TABLE, "crowd");
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .deletions = true, .now = NOW};
     struct eng_item item;
     delete_ranges(w, "crowd", FEW, 0, 100);
@@ -343,14 +312,15 @@ static void test_so_many_markers_are_counted_and_no_more(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_markers_are_counted_alike_loose_and_settled, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_so_many_markers_are_counted_and_no_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_markers_are_counted_alike_loose_and_settled, setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_so_many_markers_are_counted_and_no_more, setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup,
-                                        teardown),
+                                        world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,65 +10,17 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/murmur3.h"
 #include "engine/stats.h"
 #include "engine/table.h"
 #include "engine/verify.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, OTHER = 21, NOW = 1000 };
 
-struct world {
-    char dir[64];
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct arena arena;
-    struct err e;
-};
-
-static void open_engine(struct world *w) {
-    w->eng = eng_open(&(struct eng_options){.data_dir = w->dir,
-                                            .durability = ENG_NONE,
-                                            .clock = &clock_real,
-                                            .memtable_bytes = 1 << 20,
-                                            .row_cache_bytes = 64 << 10},
-                      &w->e);
-    if (!w->eng) fail_msg("%s", w->e.text);
-    w->batch = eng_batch_new(w->eng);
-}
-
-static void close_engine(struct world *w) {
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-}
-
-static void reopen(struct world *w) {
-    close_engine(w);
-    open_engine(w);
-}
-
 static int setup(void **state) {
-    struct world *w = calloc(1, sizeof(*w));
-    strcpy(w->dir, "/tmp/tally-table-XXXXXX");
-    if (!mkdtemp(w->dir)) return -1;
-    arena_init(&w->arena, 4096, 0);
-    open_engine(w);
-    return *state = w, 0;
-}
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    char command[96];
-    close_engine(w);
-    arena_fini(&w->arena);
-    snprintf(command, sizeof(command), "rm -rf %s", w->dir);
-    if (system(command)) return -1;
-    free(w);
-    return 0;
-}
-
-static struct eng_part part_of(uint32_t table, const char *key) {
-    struct slice k = slice_str(key);
-    return (struct eng_part){.table = table, .token = murmur3_token(k), .key = k};
+    const struct eng_options o = {
+        .durability = ENG_NONE, .clock = &clock_real, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
+    return *state = world_new("local", NOW, &o), 0;
 }
 
 static int add_row(struct eng_batch *b, uint32_t table, const char *key, int64_t ts, struct err *e) {
@@ -87,20 +39,15 @@ static int add_row(struct eng_batch *b, uint32_t table, const char *key, int64_t
     return rc;
 }
 
-static void commit(struct world *w, struct eng_batch *b) {
-    uint64_t seq;
-    if (eng_batch_commit(b, &seq, &w->e)) fail_msg("%s", w->e.text);
-}
-
 static void put(struct world *w, uint32_t table, const char *key) {
     if (add_row(w->batch, table, key, eng_write_us(w->eng, 1), &w->e)) fail_msg("%s", w->e.text);
-    commit(w, w->batch);
+    commit(w);
 }
 
 static bool has(struct world *w, uint32_t table, const char *key) {
     struct eng_part part = part_of(table, key);
     struct eng_row row;
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("c"), NOW, &w->arena, &row, NULL, &w->e);
+    int got = world_get(w, ENG_TIER_ANY, &part, ENG_ROW, "c", &row);
     if (got < 0) fail_msg("%s", w->e.text);
     return got;
 }
@@ -130,11 +77,12 @@ static void test_a_write_that_was_under_way_leaves_nothing_in_a_dropped_table(vo
     assert_int_equal(add_row(late, TABLE, "b", 5, &w->e), 0);
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), ENG_BUSY);
     assert_false(w->e.set);
-    commit(w, late);
+    uint64_t seq;
+    assert_int_equal(eng_batch_commit(late, &seq, &w->e), 0);
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
     assert_int_equal(stored(w, TABLE), 0);
     eng_batch_free(late);
-    reopen(w);
+    world_reopen(w);
     assert_int_equal(stored(w, TABLE), 0);
 }
 
@@ -147,7 +95,7 @@ static void test_a_table_that_is_being_dropped_takes_no_write(void **state) {
     assert_int_equal(add_row(w->batch, OTHER, "innocent", 5, &w->e), 0);
     assert_int_equal(add_row(w->batch, TABLE, "b", 5, &e), -1);
     assert_int_equal(e.code, ERR_SERVER);
-    commit(w, w->batch); /* the other write of the batch is made */
+    commit(w); /* the other write of the batch is made */
     assert_true(has(w, OTHER, "innocent"));
     eng_batch_drop(late);
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
@@ -237,15 +185,20 @@ static void test_verify_tells_of_rows_that_no_object_has(void **state) {
     struct world *w = *state;
     struct looked l = {.found = 0};
     struct eng_verify v = {
-        .data_dir = w->dir, .found = find, .named = take_named, .next_store = begin_store, .has = is_known, .arg = &l};
+        .data_dir = w->folder,
+        .found = find,
+        .named = take_named,
+        .next_store = begin_store,
+        .has = is_known,
+        .arg = &l};
     put(w, TABLE, "a");
     put(w, OTHER, "a");
     put(w, 22, "a");
     assert_int_equal(eng_table_drop(w->eng, 22, &w->e), 0); /* what a range deletion covers is no row */
-    close_engine(w);
+    world_close(w);
     assert_int_equal(eng_verify(&v, &w->e), 0);
     assert_int_equal(l.found, 1);
-    open_engine(w);
+    world_open(w);
 }
 
 /* ---- all at once ---- */
@@ -317,12 +270,12 @@ static void test_tables_that_go_while_others_write_leave_nothing(void **state) {
     assert_true(stored(w, OTHER) > 0);
     assert_int_equal(stored(w, 0), stored(w, OTHER));
     assert_true(eng_stat(w->eng, ENG_STAT_TABLES) <= 2);
-    reopen(w);
+    world_reopen(w);
     assert_int_equal(stored(w, 0), stored(w, OTHER));
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_write_that_was_under_way_leaves_nothing_in_a_dropped_table),
         TEST(test_a_table_that_is_being_dropped_takes_no_write),

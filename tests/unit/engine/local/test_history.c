@@ -13,6 +13,7 @@
 #include "base/murmur3.h"
 #include "engine/history.h"
 #include "engine/table.h"
+#include "tests/unit/folder.h"
 
 enum {
     TABLE = 20,
@@ -48,7 +49,7 @@ struct world {
     struct clock clock;
     _Atomic int64_t now_us;
     bool rocks, wild; /* wild: any timestamps, and nothing is ever purged */
-    char dir[64];
+    char dir[FOLDER_PATH];
     struct eng *eng, *model;
     struct eng_batch *batch;
     struct err e;
@@ -261,8 +262,7 @@ static struct world *begin(bool rocks, bool wild, uint64_t seed) {
     w->rocks = rocks;
     w->wild = wild;
     w->seed = seed * 0x9e3779b97f4a7c15u;
-    strcpy(w->dir, "/tmp/tally-history-XXXXXX");
-    if (rocks) assert_non_null(mkdtemp(w->dir));
+    if (rocks) folder_make(w->dir);
     open_engine(w);
     struct eng_options o = {.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10};
     w->model = eng_open(&o, &w->e);
@@ -271,11 +271,9 @@ static struct world *begin(bool rocks, bool wild, uint64_t seed) {
 }
 
 static void end(struct world *w) {
-    char command[96];
     close_engine(w);
     eng_close(w->model);
-    snprintf(command, sizeof(command), "rm -rf %s", w->dir);
-    if (w->rocks && system(command)) fail();
+    if (w->rocks) folder_remove(w->dir);
     free(w);
 }
 

@@ -118,11 +118,12 @@ static void test_records_found_at_the_start_are_deleted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_records_of_commits_at_the_same_time_are_deleted_by_the_next, setup_memory,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_record_that_comes_late_is_deleted_by_the_next, setup_memory, teardown),
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_record_that_comes_late_is_deleted_by_the_next, setup_memory,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(test_records_of_a_batch_that_failed_to_delete_them_are_deleted_by_the_next,
-                                        setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_records_found_at_the_start_are_deleted, setup_memory, teardown),
+                                        setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_records_found_at_the_start_are_deleted, setup_memory, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

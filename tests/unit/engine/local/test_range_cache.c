@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/local/range_cache.h"
 #include "engine/rows/key.h"
@@ -48,7 +47,7 @@ static void delete_row(struct world *w, const char *ck) { delete_row_at(w, ck, +
 static void delete_range(struct world *w, const char *from, const char *to) {
     struct eng_part part = part_of(TABLE, "p");
     struct eng_slice range = {.from = {.key = slice_str(from)}, .to = {.key = slice_str(to)}};
-    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ++w->ts, w->clock.seconds, NULL, &w->e), 0);
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ++w->ts, w->seconds, NULL, &w->e), 0);
     commit(w);
 }
 
@@ -76,7 +75,7 @@ static struct eng_scan *open_scan(struct world *w, const struct ask *a) {
                                  .expired = true,
                                  .statics = a->statics,
                                  .reverse = a->back,
-                                 .now = w->clock.seconds};
+                                 .now = w->seconds};
     if (a->resume) spec.resume_key = w->part.key, spec.resume_ck = slice_str(a->resume);
     buf_clear(&w->text, SIZE_MAX);
     w->cost = (struct op_cost){0};
@@ -271,7 +270,7 @@ static void test_every_write_is_seen(void **state) {
     warm(w);
     delete_range(w, "b", "c");
     assert_string_equal(all(w), "c=of a batch ");
-    assert_int_equal(eng_batch_delete_partition(w->batch, &part, ++w->ts, w->clock.seconds, NULL, &w->e), 0);
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, ++w->ts, w->seconds, NULL, &w->e), 0);
     commit(w);
     assert_string_equal(all(w), "");
     put(w, "a", "four");
@@ -298,7 +297,7 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     warm(w);
     delete_range(w, "a", "b");
     assert_false(is_hit(w, &all_of_p));
-    w->clock.seconds += GC_GRACE + 10;
+    w->seconds += GC_GRACE + 10;
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
     assert_false(engi_deleted(local_table(own(w), TABLE), part.token));
     assert_string_equal(all(w), "z=other ");
@@ -329,10 +328,10 @@ static void test_a_compaction_makes_no_range_void(void **state) {
     assert_int_equal(eng_compact(w->eng, &w->e), 0); /* makes one value of both writes */
     warm(w);
     uint64_t bytes = w->cost.bytes_read;
-    w->clock.seconds = 1005;
+    w->seconds = 1005;
     assert_true(is_hit(w, &all_of_p)); /* it has expired, and is as it was stored */
     assert_int_equal(w->cost.bytes_read, bytes);
-    w->clock.seconds = 1006 + GC_GRACE;
+    w->seconds = 1006 + GC_GRACE;
     assert_int_equal(eng_compact(w->eng, &w->e), 0);
     assert_true(is_hit(w, &all_of_p));
     assert_int_equal(w->cost.bytes_read, bytes);
@@ -343,11 +342,11 @@ static void test_what_the_reclaimer_takes_away_is_not_seen(void **state) {
     expire_beside(w);
     warm(w);
     uint64_t bytes = w->cost.bytes_read;
-    w->clock.seconds = 1005 + GC_GRACE; /* not yet */
+    w->seconds = 1005 + GC_GRACE; /* not yet */
     assert_true(is_hit(w, &all_of_p));
-    w->clock.seconds = 1006 + GC_GRACE;
+    w->seconds = 1006 + GC_GRACE;
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
-    w->clock.seconds = 1005 + GC_GRACE; /* the run would hold by the clock */
+    w->seconds = 1005 + GC_GRACE; /* the run would hold by the clock */
     assert_string_equal(all(w), "a=kept ");
     assert_true(w->cost.bytes_read < bytes);
 }
@@ -393,7 +392,7 @@ static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **stat
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
     assert_false(is_hit(w, &all_of_p));
     /* RocksDB's slices look past what was dropped: its id is not used again */
-    if (!w->rocks) assert_string_equal(all(w), "");
+    if (!*w->folder) assert_string_equal(all(w), "");
     assert_string_equal(read_slice(w, &other), "a=one ");
 }
 
@@ -617,13 +616,13 @@ static void write_at_random(struct world *w) {
                               .ts = ++w->ts,
                               .ttl = 20,
                               .flags = ENG_CELL_EXPIRING,
-                              .expiry = w->clock.seconds + 20,
+                              .expiry = w->seconds + 20,
                               .value = slice_str("mortal")};
     if (what < 5) put(w, ck, "written");
     else if (what < 7) delete_row(w, ck);
     else if (what == 7) put_at(w, TABLE, "p", ENG_STATIC, "", ck);
     else if (what == 8) add_cell(w->batch, &part, ENG_ROW, ck, mortal), commit(w);
-    else w->clock.seconds += draw(w, 30);
+    else w->seconds += draw(w, 30);
     if (draw(w, 40) == 0) assert_int_equal(eng_compact(w->eng, &w->e), 0);
     if (draw(w, 20) == 0) assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
 }
@@ -769,8 +768,8 @@ static void test_readers_never_see_less_than_was_acknowledged(void **state) {
 }
 
 #define ON_BOTH(test) \
-    cmocka_unit_test_setup_teardown(test, setup_memory, teardown), \
-        cmocka_unit_test_setup_teardown(test, setup_rocksdb, teardown)
+    cmocka_unit_test_setup_teardown(test, setup_memory, world_teardown), \
+        cmocka_unit_test_setup_teardown(test, setup_rocksdb, world_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -781,7 +780,7 @@ int main(void) {
         ON_BOTH(test_every_write_is_seen),
         ON_BOTH(test_a_write_elsewhere_leaves_it),
         ON_BOTH(test_a_row_under_a_deletion_stays_gone_when_that_is_purged),
-        cmocka_unit_test_setup_teardown(test_a_compaction_makes_no_range_void, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_compaction_makes_no_range_void, setup_rocksdb, world_teardown),
         ON_BOTH(test_what_the_reclaimer_takes_away_is_not_seen),
         ON_BOTH(test_a_write_that_failed_is_not_seen),
         ON_BOTH(test_injected_faults_of_reads_are_met),
@@ -790,13 +789,14 @@ int main(void) {
         ON_BOTH(test_nothing_is_noted_while_somebody_writes),
         ON_BOTH(test_so_many_are_noted_at_a_time),
         ON_BOTH(test_a_scan_sees_one_moment),
-        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, world_teardown),
         ON_BOTH(test_who_writes_and_reads_in_turn_does_not_pay),
         ON_BOTH(test_scans_of_tables_neither_fill_nor_use_runs),
         ON_BOTH(test_a_large_partition_has_runs_of_its_pages),
-        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small, teardown),
-        cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_small, teardown),
-        cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_memory, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_small, world_teardown),
+        cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_memory, world_teardown),
         ON_BOTH(test_readers_never_see_less_than_was_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,76 +10,28 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
 #include "engine/stats.h"
 #include "engine/table.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, GC_GRACE = 100, START = 1000000 };
 
-struct world {
-    struct clock clock;
-    _Atomic int64_t seconds;
-    char dir[64];
-    struct eng *eng;
-    struct eng_batch *batch;
-    struct arena arena;
-    struct err e;
-};
-
-static int64_t read_clock(struct clock *c) { return ((struct world *)c)->seconds * 1000000; }
-
-static void open_engine(struct world *w) {
-    struct eng_options o = {.data_dir = w->dir,
-                            .durability = ENG_NONE,
-                            .clock = &w->clock,
-                            .memtable_bytes = 1 << 20,
-                            .row_cache_bytes = 64 << 10};
-    w->eng = eng_open(&o, &w->e);
-    if (!w->eng) fail_msg("%s", w->e.text);
-    eng_table_set(w->eng, TABLE, GC_GRACE);
-    w->batch = eng_batch_new(w->eng);
-}
-
 static void reopen(struct world *w) {
-    eng_batch_free(w->batch);
-    eng_close(w->eng);
-    open_engine(w);
+    world_reopen(w);
+    eng_table_set(w->eng, TABLE, GC_GRACE);
 }
 
 static int setup(void **state) {
-    struct world *w = calloc(1, sizeof(*w));
-    w->clock = (struct clock){.wall_us = read_clock, .mono_us = read_clock};
-    w->seconds = START;
-    strcpy(w->dir, "/tmp/tally-reclaim-XXXXXX");
-    if (!mkdtemp(w->dir)) return -1;
-    arena_init(&w->arena, 4096, 0);
-    open_engine(w);
+    struct world *w = world_new("local", START, &(struct eng_options){.durability = ENG_NONE,
+                                                                      .memtable_bytes = 1 << 20,
+                                                                      .row_cache_bytes = 64 << 10});
+    eng_table_set(w->eng, TABLE, GC_GRACE);
     return *state = w, 0;
-}
-
-static int teardown(void **state) {
-    struct world *w = *state;
-    char command[96];
-    eng_batch_free(w->batch);
-    arena_fini(&w->arena);
-    eng_close(w->eng);
-    snprintf(command, sizeof(command), "rm -rf %s", w->dir);
-    free(w);
-    return system(command);
-}
-
-static struct eng_part part_of(const char *key) {
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
-}
-
-static void commit(struct world *w) {
-    uint64_t seq;
-    if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
 }
 
 /* One column of one row, whole. 1: it was put, 0: merged. */
 static int put(struct world *w, const char *pk, const char *ck, int64_t ts, int32_t ttl) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     int64_t expiry = ttl ? w->seconds + ttl : ENG_NO_EXPIRY;
     struct eng_cell cell = {
         .ts = ts, .ttl = ttl, .expiry = expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0, .value = slice_str("v")};
@@ -100,33 +52,26 @@ static int put(struct world *w, const char *pk, const char *ck, int64_t ts, int3
 static int64_t now_us(const struct world *w) { return w->seconds * 1000000; }
 
 static void delete_row(struct world *w, const char *pk, const char *ck) {
-    struct eng_part part = part_of(pk);
-    struct eng_row row;
-    eng_row_init(&row, ENG_ROW, slice_str(ck));
-    row.del_ts = now_us(w);
-    row.del_at = w->seconds;
-    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    add_row_deletion(w, TABLE, pk, ck, now_us(w));
     commit(w);
 }
 
 static void delete_range(struct world *w, const char *pk, const char *from, const char *to) {
-    struct eng_part part = part_of(pk);
     struct eng_slice range = {.from = {.key = slice_str(from)}, .to = {.key = slice_str(to), .after = true}};
-    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, now_us(w), w->seconds, NULL, &w->e), 0);
+    add_range_deletion(w, TABLE, pk, range, now_us(w));
     commit(w);
 }
 
 static void delete_partition(struct world *w, const char *pk) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     assert_int_equal(eng_batch_delete_partition(w->batch, &part, now_us(w), w->seconds, NULL, &w->e), 0);
     commit(w);
 }
 
 static bool get(struct world *w, const char *pk, const char *ck) {
-    struct eng_part part = part_of(pk);
+    struct eng_part part = part_of(TABLE, pk);
     struct eng_row row;
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->seconds, &w->arena, &row, NULL,
-                          &w->e);
+    int got = world_get(w, ENG_TIER_ANY, &part, ENG_ROW, ck, &row);
     assert_true(got >= 0);
     return got;
 }
@@ -301,7 +246,7 @@ static void test_one_far_timestamp_does_not_end_puts(void **state) {
     w->seconds += GC_GRACE;
     assert_int_equal(put(w, "p", "b", now_us(w), 0), 0);
     put(w, "p", "far", now_us(w), 0);
-    struct eng_part part = part_of("p");
+    struct eng_part part = part_of(TABLE, "p");
     struct eng_row row;
     assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("far"), w->seconds, &w->arena, &row,
                                  NULL, &w->e),
@@ -422,7 +367,7 @@ static void put_expiring(struct world *w, uint32_t table, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         char pk[16];
         snprintf(pk, sizeof(pk), "%u", i);
-        struct eng_part part = part_of(pk);
+        struct eng_part part = part_of(TABLE, pk);
         struct eng_row row;
         part.table = table;
         eng_row_init(&row, ENG_ROW, slice_str("c"));
@@ -469,7 +414,7 @@ static void test_large_table_keeps_no_other_from_its_turn(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_dead_data_goes_after_gc_grace),
         TEST(test_what_was_reclaimed_is_not_passed_for_long),
@@ -481,7 +426,7 @@ int main(void) {
         TEST(test_reclaiming_beside_writers_and_readers),
         TEST(test_expiry_is_told_once_with_the_row_as_it_was),
         TEST(test_a_bucket_has_changed_when_it_was_written_or_reclaimed),
-        cmocka_unit_test_setup_teardown(test_large_table_keeps_no_other_from_its_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_table_keeps_no_other_from_its_turn, setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

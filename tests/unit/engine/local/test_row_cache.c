@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/murmur3.h"
 #include "engine/local/local.h"
 #include "engine/local/row_cache.h"
 #include "engine/rows/key.h"
@@ -38,8 +37,7 @@ static const char *get_at(struct world *w, uint32_t table, const char *ck) {
     struct eng_row row;
     arena_reset(&w->arena);
     w->cost = (struct op_cost){0};
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->clock.seconds, &w->arena, &row,
-                          &w->cost, &w->e);
+    int got = world_get(w, ENG_TIER_ANY, &part, ENG_ROW, ck, &row);
     if (got < 0) fail_msg("%s", w->e.text);
     return got && row.n_cells ? arena_printf(&w->arena, "%.*s", SLICE_FMT(row.cells[0].value)) : "-";
 }
@@ -90,10 +88,10 @@ static void test_every_write_is_seen(void **state) {
     assert_string_equal(get(w, "a"), "three");
     warm(w, "a");
     struct eng_slice range = {.from = {.key = slice_str("a")}, .to = {.key = slice_str("b"), .after = true}};
-    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, 14, w->clock.seconds, NULL, &w->e), 0);
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, 14, w->seconds, NULL, &w->e), 0);
     commit(w);
     assert_string_equal(get(w, "a"), "-");
-    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 20, w->clock.seconds, NULL, &w->e), 0);
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 20, w->seconds, NULL, &w->e), 0);
     commit(w);
     put(w, "a", "four", 21);
     assert_string_equal(get(w, "a"), "four");
@@ -109,9 +107,9 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     warm(w, "a");
     warm(w, "z");
     struct eng_slice range = {.from = {.key = slice_str("a")}, .to = {.key = slice_str("b"), .after = true}};
-    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, 14, w->clock.seconds, NULL, &w->e), 0);
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, 14, w->seconds, NULL, &w->e), 0);
     commit(w);
-    w->clock.seconds += GC_GRACE + 10;
+    w->seconds += GC_GRACE + 10;
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
     assert_false(engi_deleted(local_table(own(w), TABLE), part.token)); /* plain gets again */
     assert_string_equal(get(w, "a"), "-");
@@ -135,12 +133,12 @@ static void test_what_is_reclaimed_is_not_in_the_cache(void **state) {
     commit(w);
     warm(w, "a");
     uint64_t bytes = w->cost.bytes_read, before = hits(w);
-    w->clock.seconds = 1005;
+    w->seconds = 1005;
     assert_string_equal(get(w, "a"), "kept");
     assert_int_equal(w->cost.bytes_read, bytes);
     assert_int_equal(hits(w), before + 1); /* it has expired, and is as it was stored */
-    w->clock.seconds = 1006 + GC_GRACE;
-    put(w, "else", "so that the table was written to since", w->clock.seconds * 1000000);
+    w->seconds = 1006 + GC_GRACE;
+    put(w, "else", "so that the table was written to since", w->seconds * 1000000);
     assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
     assert_string_equal(get(w, "a"), "kept");
     assert_true(w->cost.bytes_read < bytes);
@@ -309,7 +307,7 @@ static void add_any(struct world *w, uint64_t random, const char *ck) {
     if (random >> 33 & 1 && row.n_cells == 3)
         row.live_ts = ts + 100 + (int64_t)(random >> 40 & 1023), row.covers_below = 3;
     for (uint32_t c = 0; c < row.n_cells && row.covers_below; c++) cells[c].ts = row.live_ts;
-    if (row.n_cells == 0 && row.live_ts == ENG_NO_TS) row.del_ts = ts, row.del_at = w->clock.seconds;
+    if (row.n_cells == 0 && row.live_ts == ENG_NO_TS) row.del_ts = ts, row.del_at = w->seconds;
     assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
     commit(w);
 }
@@ -580,35 +578,38 @@ static void test_pairs_are_of_one_moment(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_row_that_was_missed_twice_is_there, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_was_missed_twice_is_there, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_was_missed_twice_is_there, setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_was_missed_twice_is_there, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_row_under_a_deletion_stays_gone_when_that_is_purged, setup_rocksdb,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_reclaimed_is_not_in_the_cache, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_a_write_that_failed_is_not_seen, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_injected_faults_of_reads_are_met, setup_rocksdb, teardown),
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_reclaimed_is_not_in_the_cache, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_write_that_failed_is_not_seen, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_injected_faults_of_reads_are_met, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_memory,
-                                        teardown),
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_rocksdb,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_large_rows_are_not_kept, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_rocksdb, teardown),
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_large_rows_are_not_kept, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice,
-                                        setup_rocksdb, teardown),
+                                        setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_bring_nothing_back, setup_memory,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_brought_back, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_who_was_not_alone_brings_nothing_back, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small, teardown),
-        cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_small, teardown),
-        cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_pairs_are_of_one_moment, setup_memory, teardown),
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_brought_back, setup_memory,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_who_was_not_alone_brings_nothing_back, setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_small, world_teardown),
+        cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_memory,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_pairs_are_of_one_moment, setup_memory, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,17 +9,16 @@
 
 #include <cmocka.h>
 
-#include "base/murmur3.h"
-#include "engine/engine.h"
+#include "tests/unit/engine/world.h"
 
 enum { TABLE = 20, NOW = 1000, ENGINES = 2, THREADS = 4, PARTS = 3, ROWS = 6, COLUMNS = 2, NAME = 32 };
 
-struct world {
+struct engines {
     struct eng *eng[ENGINES];
     struct err e;
 };
 
-static void open_engines(struct world *w, const struct eng_test_faults *faults) {
+static void open_engines(struct engines *w, const struct eng_test_faults *faults) {
     struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true, .faults = faults};
     struct eng_test_faults of[ENGINES] = {*faults, *faults};
     for (int i = 0; i < ENGINES; i++) {
@@ -31,15 +30,11 @@ static void open_engines(struct world *w, const struct eng_test_faults *faults) 
     }
 }
 
-static void close_engines(struct world *w) {
+static void close_engines(struct engines *w) {
     for (int i = 0; i < ENGINES; i++) eng_close(w->eng[i]);
 }
 
-static struct eng_part part_of(int p) {
-    static const char *const keys[PARTS] = {"p0", "p1", "p2"};
-    struct slice key = slice_str(keys[p]);
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(key), .key = key};
-}
+static const char *const parts[PARTS] = {"p0", "p1", "p2"};
 
 static struct eng_cell cell(uint32_t column, int64_t ts, int64_t *value) {
     struct slice bytes = slice_of((uint8_t *)value, 8);
@@ -56,7 +51,7 @@ static int64_t number_in(const struct eng_row *row, uint32_t column) {
 
 static int get(struct eng *eng, int p, const char *ck, struct arena *a, struct eng_row *row) {
     struct err e = {0};
-    struct eng_part part = part_of(p);
+    struct eng_part part = part_of(TABLE, parts[p]);
     return eng_row_get(eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), NOW, a, row, NULL, &e);
 }
 
@@ -77,7 +72,7 @@ static void marker_name(int thread, int i, char out[NAME]) { snprintf(out, NAME,
 /* Each try adds one to a number, and in the same batch a row that names the try. */
 static void *add_ones(void *arg) {
     struct counter *c = arg;
-    struct eng_part part = part_of(0);
+    struct eng_part part = part_of(TABLE, parts[0]);
     struct eng_batch *b = eng_batch_new(c->eng);
     struct arena a;
     arena_init(&a, 4096, 0);
@@ -112,7 +107,7 @@ static void *add_ones(void *arg) {
 
 static void test_each_conditional_write_is_decided_on_the_one_before(void **state) {
     (void)state;
-    struct world w = {0};
+    struct engines w = {0};
     open_engines(&w, &(struct eng_test_faults){.seed = 7, .conflict_in = 11, .applied_in = 13, .not_applied_in = 17,
                                                .late_in = 5, .late_us = 50});
     struct counter c[THREADS] = {0};
@@ -171,7 +166,7 @@ struct writer {
 };
 
 static int add_op(struct eng_batch *b, struct op *o, struct err *e) {
-    struct eng_part part = part_of(o->p);
+    struct eng_part part = part_of(TABLE, parts[o->p]);
     char from[NAME], to[NAME];
     struct eng_cell c = cell(o->column, o->ts, &o->value);
     struct eng_row row;
@@ -283,7 +278,7 @@ static void test_writes_of_several_engines_reconcile_in_any_order(void **state) 
     (void)state;
     enum { ROUNDS = 4 };
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct world w = {0};
+        struct engines w = {0};
         open_engines(&w, &(struct eng_test_faults){.seed = round, .applied_in = 9, .not_applied_in = 9, .late_in = 40,
                                                    .late_us = 50});
         struct writer *writers = calloc(THREADS, sizeof(*writers));

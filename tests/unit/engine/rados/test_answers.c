@@ -13,20 +13,20 @@
 
 #include <cmocka.h>
 
-#include "base/murmur3.h"
 #include "engine/front/eng.h"
 #include "engine/rados/jobs.h"
 #include "engine/rados/omap_key.h"
 #include "engine/rados/read.h"
-#include "engine/rados/shard.h"
 #include "engine/rados/rados.h"
+#include "engine/rados/shard.h"
 #include "engine/rados/write.h"
 #include "engine/stats.h"
+#include "tests/unit/engine/world.h"
 #include "twin.h"
 
 enum { TABLE = 16, OTHER = 17, NOW = 1000 };
 
-struct world {
+struct hanging_pool {
     struct eng *eng;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t moves;
@@ -39,7 +39,7 @@ struct world {
 static const struct eng_rados place = {.conf = "ceph.conf", .pool = "tally"};
 
 static int answer(void *arg, const char *object) {
-    struct world *w = arg;
+    struct hanging_pool *w = arg;
     int rc = 0;
     pthread_mutex_lock(&w->lock);
     if (strcmp(object, w->hung) == 0) {
@@ -55,7 +55,7 @@ static int answer(void *arg, const char *object) {
 }
 
 static int setup(void **state) {
-    struct world *w = calloc(1, sizeof(*w));
+    struct hanging_pool *w = calloc(1, sizeof(*w));
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->moves, NULL);
     twin_clear();
@@ -68,7 +68,7 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     eng_close(w->eng);
     twin_answer(NULL, NULL);
     twin_clear();
@@ -76,29 +76,25 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void hang(struct world *w, uint32_t table) {
+static void hang(struct hanging_pool *w, uint32_t table) {
     pthread_mutex_lock(&w->lock);
     shard_name(&(struct shard_id){.table = table}, w->hung);
     pthread_mutex_unlock(&w->lock);
 }
 
-static void await_hung(struct world *w, int n) {
+static void await_hung(struct hanging_pool *w, int n) {
     pthread_mutex_lock(&w->lock);
     while (w->n_hung < n) pthread_cond_wait(&w->moves, &w->lock);
     pthread_mutex_unlock(&w->lock);
 }
 
-static void end_hang(struct world *w, int result) {
+static void end_hang(struct hanging_pool *w, int result) {
     pthread_mutex_lock(&w->lock);
     w->result = result;
     w->hung[0] = 0;
     pthread_cond_broadcast(&w->moves);
     while (w->n_hung) pthread_cond_wait(&w->moves, &w->lock);
     pthread_mutex_unlock(&w->lock);
-}
-
-static struct eng_part part_of(uint32_t table, const char *key) {
-    return (struct eng_part){.table = table, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
 }
 
 static int write_row(struct eng *eng, uint32_t table, const char *key, int64_t ts, struct err *e) {
@@ -128,7 +124,7 @@ static int read_row(struct eng *eng, uint32_t table, const char *key, struct err
 /* ---- conditions ---- */
 
 static void test_a_conditional_write_reads_once_and_writes_once(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     struct eng_store_figures before, after;
     struct eng_part part = part_of(TABLE, "k");
     assert_int_equal(write_row(w->eng, TABLE, "k", 1, &w->e), 0);
@@ -149,7 +145,7 @@ static uint8_t *prefix_of(const struct eng_part *part, uint8_t to[128]) {
     return to;
 }
 
-static uint64_t conditional_write(struct world *w, const struct eng_part *part, int64_t ts) {
+static uint64_t conditional_write(struct hanging_pool *w, const struct eng_part *part, int64_t ts) {
     uint8_t key[128];
     struct slice prefix = slice_of(prefix_of(part, key), ENGI_KEY_PREFIX_MIN + part->key.n);
     struct read_result found;
@@ -168,7 +164,7 @@ static uint64_t conditional_write(struct world *w, const struct eng_part *part, 
 
 /* A server that has read the ballot before it was forgotten must not find it again. */
 static void test_a_ballot_that_was_forgotten_does_not_come_back(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     struct eng_part part = part_of(TABLE, "k");
     struct omap_write forget = {0};
     struct buf key;
@@ -222,7 +218,7 @@ static void *lock_one(void *arg) {
 /* A thread holds one of two partitions, as while its object hangs. One that wants both does not keep the other one from
  * a third thread. */
 static void test_a_thread_that_waits_for_a_lock_holds_no_other(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     const struct eng_part parts[] = {part_of(TABLE, "a"), part_of(TABLE, "b")};
     for (int held = 0; held < 2; held++) {
         struct locker both = {.eng = w->eng, .parts = {&parts[0], &parts[1]}}, one = {w->eng, {&parts[1 - held]}, 0};
@@ -239,7 +235,7 @@ static void test_a_thread_that_waits_for_a_lock_holds_no_other(void **state) {
 /* ---- an object that hangs ---- */
 
 struct client {
-    struct world *w;
+    struct hanging_pool *w;
     pthread_t thread;
     bool writes;
     int rc;
@@ -255,7 +251,7 @@ static void *ask(void *arg) {
 enum { CLIENTS = 3 * POOL_IN_FLIGHT };
 
 /* A crowd of clients of a table that hangs: only a bounded number of their threads wait, and others are served. */
-static void crowd(struct world *w, bool writes, int n_waiting) {
+static void crowd(struct hanging_pool *w, bool writes, int n_waiting) {
     struct client clients[CLIENTS] = {0};
     int refused = 0;
     assert_int_equal(write_row(w->eng, TABLE, "k", 1, &w->e), 0);
@@ -297,7 +293,7 @@ static void test_writers_to_an_object_that_hangs_leave_threads_to_others(void **
 
 /* After a timeout one operation at a time is sent to the object. */
 static void test_an_object_that_has_timed_out_is_tried_by_one_thread(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     assert_int_equal(write_row(w->eng, TABLE, "k", 1, &w->e), 0);
     for (int i = 0; i < 2; i++) {
         struct client probe = {.w = w};
@@ -347,12 +343,12 @@ static void test_objects_that_have_timed_out_are_tried_by_few_threads(void **sta
 
 enum { SPLIT_KEYS = 20, MAX_KEYS = 100 };
 
-static struct shard *root_of(struct world *w, uint32_t table) {
+static struct shard *root_of(struct hanging_pool *w, uint32_t table) {
     return shard_map_get(&rados_of(store_of(w->eng))->shards, &(struct shard_id){.table = table});
 }
 
 /* Writes rows of so many partitions. Returns how many were written. */
-static int fill(struct world *w, uint32_t table, int n) {
+static int fill(struct hanging_pool *w, uint32_t table, int n) {
     int i = 0;
     char key[16];
     for (; i < n; i++) {
@@ -363,7 +359,7 @@ static int fill(struct world *w, uint32_t table, int n) {
 }
 
 static void test_work_on_a_shard_that_hangs_takes_one_thread(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     struct rados *s = rados_of(store_of(w->eng));
     struct shard *other = root_of(w, OTHER);
     char key[64];
@@ -387,7 +383,7 @@ static void test_work_on_a_shard_that_hangs_takes_one_thread(void **state) {
 
 /* An ordinary shard that fills up faster than it is split is no fault of the client's. */
 static void test_a_full_shard_is_overloaded_until_it_is_split(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     struct rados *s = rados_of(store_of(w->eng));
     struct shard *root = root_of(w, TABLE);
     s->o.split_keys = SPLIT_KEYS;
@@ -410,7 +406,7 @@ static void test_a_full_shard_is_overloaded_until_it_is_split(void **state) {
 
 /* A write whose time has passed before it is sent is not sent (Q26): a tombstone may be gone by then (Q14). */
 static void test_a_write_that_has_waited_too_long_is_not_sent(void **state) {
-    struct world *w = *state;
+    struct hanging_pool *w = *state;
     struct shard *root = root_of(w, TABLE);
     assert_int_equal(fill(w, TABLE, 1), 1);
     struct client client = {.w = w, .writes = true};

@@ -10,17 +10,17 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/murmur3.h"
 #include "engine/front/eng.h"
 #include "engine/rados/batchlog.h"
 #include "engine/rados/rados.h"
 #include "engine/verify.h"
+#include "tests/unit/engine/world.h"
 #include "twin.h"
 
 enum { TABLE = 16, NOW = 1000, DAY_S = 24 * 3600 };
 
 /* Any thread of an engine may ask for an answer. */
-struct world {
+struct servers {
     struct eng *engs[2];
     _Atomic bool loses;   /* operations on rows time out */
     _Atomic bool watches; /* operations on the object of that name are counted, and have the result */
@@ -31,7 +31,7 @@ struct world {
 };
 
 static int answer(void *arg, const char *object) {
-    struct world *w = arg;
+    struct servers *w = arg;
     if (w->watches && strcmp(object, w->watched) == 0) {
         w->n_watched++;
         return w->result;
@@ -46,10 +46,10 @@ static _Atomic int64_t wall_ahead_us, mono_ahead_us;
 static int64_t moved_wall_us(struct clock *c) { return (void)c, machine.wall_us(&machine) + wall_ahead_us; }
 static int64_t moved_machine_us(struct clock *c) { return (void)c, clock_machine_us(&machine) + mono_ahead_us; }
 
-static struct rados *store(struct world *w, int i) { return rados_of(store_of(w->engs[i])); }
+static struct rados *store(struct servers *w, int i) { return rados_of(store_of(w->engs[i])); }
 
 static int setup(void **state) {
-    struct world *w = calloc(1, sizeof(*w));
+    struct servers *w = calloc(1, sizeof(*w));
     wall_ahead_us = 0;
     twin_clear();
     twin_answer(answer, w);
@@ -65,16 +65,12 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     for (int i = 0; i < 2; i++) eng_close(w->engs[i]);
     twin_answer(NULL, NULL);
     twin_clear();
     free(w);
     return 0;
-}
-
-static struct eng_part part_of(const char *key) {
-    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
 }
 
 /* A row in each of two partitions. */
@@ -85,7 +81,7 @@ static int write_batch(struct eng *eng, int64_t ts, struct err *e) {
     int rc = 0;
     eng_batch_savepoint(b);
     for (int i = 0; rc == 0 && i < 2; i++) {
-        struct eng_part part = part_of(i ? "b" : "a");
+        struct eng_part part = part_of(TABLE, i ? "b" : "a");
         eng_row_init(&row, ENG_ROW, slice_str("c"));
         row.live_ts = ts;
         rc = eng_batch_row(b, &part, &row, NULL, e);
@@ -97,7 +93,7 @@ static int write_batch(struct eng *eng, int64_t ts, struct err *e) {
 }
 
 /* A batch of a server whose writes of rows are lost. */
-static void leave_batch(struct world *w, int i) {
+static void leave_batch(struct servers *w, int i) {
     w->loses = true;
     assert_int_equal(write_batch(w->engs[i], 1, &w->e), -1);
     err_clear(&w->e);
@@ -105,10 +101,10 @@ static void leave_batch(struct world *w, int i) {
 }
 
 /* Rows of the batch. */
-static int count_rows(struct world *w, int i) {
+static int count_rows(struct servers *w, int i) {
     int n = 0;
     for (int k = 0; k < 2; k++) {
-        struct eng_part part = part_of(k ? "b" : "a");
+        struct eng_part part = part_of(TABLE, k ? "b" : "a");
         struct eng_row row;
         struct arena a;
         arena_init(&a, 1 << 10, 0);
@@ -123,7 +119,7 @@ static int note_log(void *arg, const struct batchlog *log) {
     ++*(int *)arg;
     return 0;
 }
-static int count_logs(struct world *w, uint32_t incarnation) {
+static int count_logs(struct servers *w, uint32_t incarnation) {
     int n = 0;
     assert_int_equal(batchlog_each(store(w, 0), incarnation, note_log, &n), 0);
     return n;
@@ -133,26 +129,26 @@ static int note_object(void *arg, const char *name) {
     *(int *)arg += strncmp(name, "batches.", 8) == 0;
     return 0;
 }
-static int count_objects(struct world *w) {
+static int count_objects(struct servers *w) {
     int n = 0;
     assert_int_equal(pool_each_object(&store(w, 0)->pool, note_object, &n), 0);
     return n;
 }
 
-static bool is_empty(struct world *w) {
+static bool is_empty(struct servers *w) {
     int64_t oldest_us;
     assert_int_equal(batchlog_oldest(store(w, 0), &oldest_us, &w->e), 0);
     return oldest_us == INT64_MAX;
 }
 
-static void replay(struct world *w, uint32_t died, size_t expected) {
+static void replay(struct servers *w, uint32_t died, size_t expected) {
     size_t n;
     assert_int_equal(batchlog_replay(store(w, 0), died, BATCHLOG_AGE_S * 1000000ll, &n, &w->e), 0);
     assert_int_equal(n, expected);
 }
 
 static void test_a_batch_leaves_nothing_in_its_log(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     for (int i = 0; i < 2; i++) assert_int_equal(write_batch(w->engs[i], i + 1, &w->e), 0);
     assert_int_equal(count_rows(w, 1), 2);
     assert_true(is_empty(w));
@@ -162,7 +158,7 @@ static void test_a_batch_leaves_nothing_in_its_log(void **state) {
 
 /* Its own log alone is read, and removed when its batches have been applied. */
 static void test_the_log_of_a_server_that_died_is_applied_and_removed(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     leave_batch(w, 1);
     leave_batch(w, 0);
     assert_false(is_empty(w));
@@ -181,7 +177,7 @@ static void test_the_log_of_a_server_that_died_is_applied_and_removed(void **sta
 
 /* It notices that its log is gone, and its batches go to one that is registered. */
 static void test_a_server_that_was_taken_for_dead_begins_another_log(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     for (int i = 0; i < 3; i++) {
         replay(w, 0xa1, 0);
         assert_int_equal(count_logs(w, 0xa1), 0);
@@ -201,7 +197,7 @@ static void test_a_server_that_was_taken_for_dead_begins_another_log(void **stat
 
 /* It makes one object, however often it tries, and writes no batch meanwhile. */
 static void test_a_log_that_cannot_be_registered_is_tried_again(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     replay(w, 0xa1, 0);
     snprintf(w->watched, sizeof(w->watched), "batches");
     w->result = -ENOSPC;
@@ -222,7 +218,7 @@ static void test_a_log_that_cannot_be_registered_is_tried_again(void **state) {
 
 /* The log that nobody has registered for a day goes, that of a server which lives stays. */
 static void test_a_log_that_was_forgotten_is_removed(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     uint8_t then[8];
     store_u64(then, (uint64_t)clock_wall_us(&clock_real) - (DAY_S + 60) * 1000000ull);
     for (int i = 0; i < 2; i++) {
@@ -243,7 +239,7 @@ static void test_a_log_that_was_forgotten_is_removed(void **state) {
 /* A step of the wall clock, as much as an hour before or after the batch is written. */
 static void test_a_step_of_the_wall_clock_changes_the_age_of_no_batch(void **state) {
     static const int64_t steps_us[][2] = {{0, 3600 * 1000000ll}, {3600 * 1000000ll, 0}};
-    struct world *w = *state;
+    struct servers *w = *state;
     for (int i = 0; i < 2; i++) {
         wall_ahead_us = steps_us[i][0];
         leave_batch(w, 1);
@@ -260,7 +256,7 @@ static void test_a_step_of_the_wall_clock_changes_the_age_of_no_batch(void **sta
 }
 
 static void test_a_batch_keeps_its_age_while_its_log_cannot_be_read(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     size_t n;
     leave_batch(w, 1);
     replay(w, 0, 0);
@@ -276,7 +272,7 @@ static void test_a_batch_keeps_its_age_while_its_log_cannot_be_read(void **state
 
 /* Its batches are applied when it ends, and nothing is left. */
 static void test_a_server_that_ends_removes_its_log(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     const struct eng_rados place = {.conf = "ceph.conf", .pool = "tally", .incarnation = 0xa2};
     const struct eng_options o = {.rados = &place, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *third = eng_open(&o, &w->e);
@@ -299,7 +295,7 @@ static void begin_store(void *arg) { (void)arg; }
 static bool has(void *arg, uint32_t id) { return (void)arg, id == TABLE; }
 
 static void test_verification_names_the_log_of_a_damaged_batch(void **state) {
-    struct world *w = *state;
+    struct servers *w = *state;
     const struct eng_rados place = {.conf = "ceph.conf", .pool = "tally"};
     char words[4 * ERR_TEXT_MAX] = "";
     struct eng_verify v = {

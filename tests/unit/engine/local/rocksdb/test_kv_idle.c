@@ -11,11 +11,12 @@
 
 #include "base/clock.h"
 #include "engine/local/rocksdb/kv.h"
+#include "tests/unit/folder.h"
 
 enum { MEMTABLE = 64 << 10, FILES = 19 /* one more and RocksDB slows down writers */, PATIENCE = 60 /* s */ };
 
 struct world {
-    char dir[64];
+    char dir[FOLDER_PATH];
     struct kv *kv;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -92,12 +93,10 @@ static bool await(struct world *w, const bool *what) {
 static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     (void)state;
     struct world w = {.held = true};
-    char command[96];
     pthread_t settling;
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.changed, NULL);
-    strcpy(w.dir, "/tmp/tally-rest-XXXXXX");
-    assert_non_null(mkdtemp(w.dir));
+    folder_make(w.dir);
     w.kv = kv_open(&(struct kv_options){.data_dir = w.dir,
                                                 .memtable_bytes = MEMTABLE,
                                                 .merge = hold_up,
@@ -122,8 +121,7 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     pthread_mutex_unlock(&w.lock);
     pthread_join(settling, NULL);
     kv_close(w.kv);
-    snprintf(command, sizeof(command), "rm -rf %s", w.dir);
-    assert_int_equal(system(command), 0);
+    folder_remove(w.dir);
     assert_true(settled);
 }
 

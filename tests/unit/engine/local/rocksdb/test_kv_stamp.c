@@ -11,11 +11,12 @@
 #include "engine/local/rocksdb/kv_check.h"
 #include "engine/local/rocksdb/kv_folder.h"
 #include "engine/local/rocksdb/rocks.h"
+#include "tests/unit/folder.h"
 
 enum { LOGS = 100 };
 
 struct world {
-    char dir[64], stamp[96];
+    char dir[FOLDER_PATH], stamp[96];
     struct kv *kv;
     struct err e;
 };
@@ -31,8 +32,7 @@ static struct kv *open_kv(struct world *w) {
 
 static int setup(void **state) {
     struct world *w = *state = calloc(1, sizeof(*w));
-    strcpy(w->dir, "/tmp/tally-stamp-XXXXXX");
-    assert_non_null(mkdtemp(w->dir));
+    folder_make(w->dir);
     snprintf(w->stamp, sizeof(w->stamp), "%s/tally.stamp", w->dir);
     w->kv = open_kv(w);
     if (!w->kv) fail_msg("%s", w->e.text);
@@ -41,11 +41,10 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     struct world *w = *state;
-    char command[96];
     if (w->kv) kv_close(w->kv);
-    snprintf(command, sizeof(command), "rm -rf %s", w->dir);
+    folder_remove(w->dir);
     free(w);
-    return system(command);
+    return 0;
 }
 
 static void write_one(struct world *w, uint32_t n) {

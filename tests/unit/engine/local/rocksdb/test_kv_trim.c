@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/local/rocksdb/kv_trim.h"
+#include "tests/unit/folder.h"
 
 enum { MB = 1 << 20, FILES = 8, FILE_BYTES = 6 * MB, VALUE = 4096, LEFT = 8 * MB, PATIENCE = 60 /* s */ };
 
@@ -63,8 +64,8 @@ static void *compact_all(void *db) {
 
 static void test_a_range_that_a_compaction_has_in_hand_is_given_back(void **state) {
     (void)state;
-    char path[] = "/tmp/tally-trim-XXXXXX", command[64], *text = NULL;
-    assert_non_null(mkdtemp(path));
+    char path[FOLDER_PATH], *text = NULL;
+    folder_make(path);
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_write_buffer_size(o, 2 * FILE_BYTES);
@@ -90,8 +91,7 @@ static void test_a_range_that_a_compaction_has_in_hand_is_given_back(void **stat
     kv_trim_fini(&trim);
     rocksdb_close(db);
     rocksdb_options_destroy(o);
-    snprintf(command, sizeof(command), "rm -rf %s", path);
-    assert_int_equal(system(command), 0);
+    folder_remove(path);
 }
 
 int main(void) {
