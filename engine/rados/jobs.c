@@ -7,67 +7,62 @@
 
 enum { JOBS_MAX = 1024 /* further folds are left to later readers */ };
 
-/* With the lock. */
-static void enqueue(struct rados *s, struct rados_job *job) {
-    *s->last_job = job;
-    s->last_job = &job->next;
-    pthread_cond_signal(&s->more);
+/* Queues a job, which may be NULL if memory is exhausted, unless the same fold or replay is queued already or too many
+ * jobs are. Returns false if it was not queued; then it is freed. */
+static bool add(struct rados *s, struct rados_job *job) {
+    struct rados_job *other;
+    size_t n = 0;
+    if (!job) return false;
+    pthread_mutex_lock(&s->lock);
+    for (other = s->jobs; other; other = other->next, n++) {
+        if (other->kind != job->kind) continue;
+        if (job->kind == RADOS_REPLAY && other->died == job->died) break;
+        if (job->kind == RADOS_FOLD && slice_eq(slice_of(other->key, other->n), slice_of(job->key, job->n))) break;
+    }
+    bool queued = !other && (job->kind != RADOS_FOLD || n < JOBS_MAX);
+    if (queued) {
+        *s->last_job = job;
+        s->last_job = &job->next;
+        pthread_cond_signal(&s->more);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!queued) free(job);
+    return queued;
 }
 
 /* Without memory for the job, the next write to the shard requests the split again. */
 void jobs_add_split(struct rados *s, struct shard *sh) {
     if (atomic_exchange(&sh->will_split, true)) return;
     struct rados_job *job = malloc(sizeof(*job));
-    if (!job) {
-        atomic_store(&sh->will_split, false);
-        return;
-    }
-    *job = (struct rados_job){.kind = RADOS_SPLIT, .shard = sh};
-    pthread_mutex_lock(&s->lock);
-    enqueue(s, job);
-    pthread_mutex_unlock(&s->lock);
+    if (job) *job = (struct rados_job){.kind = RADOS_SPLIT, .shard = sh};
+    if (!add(s, job)) atomic_store(&sh->will_split, false);
 }
 
 /* A later reader requests a fold that is left out. */
 void jobs_add_fold(struct rados *s, struct slice record_key) {
-    struct rados_job *job = malloc(sizeof(*job) + record_key.n), *other;
+    struct rados_job *job = malloc(sizeof(*job) + record_key.n);
     struct shard *sh = shard_map_find(&s->shards, load_u32(record_key.p), shard_position(record_key));
-    size_t n = 0;
     if (!job || !sh) {
         free(job);
         return;
     }
     *job = (struct rados_job){.kind = RADOS_FOLD, .shard = sh, .n = record_key.n};
     memcpy(job->key, record_key.p, record_key.n);
-    pthread_mutex_lock(&s->lock);
-    for (other = s->jobs; other; other = other->next, n++)
-        if (other->kind == RADOS_FOLD && slice_eq(slice_of(other->key, other->n), record_key)) break;
-    bool queued = !other && n < JOBS_MAX;
-    if (queued) enqueue(s, job);
-    pthread_mutex_unlock(&s->lock);
-    if (!queued) free(job);
+    add(s, job);
 }
 
 /* Without memory for the job, the batches are applied when they are older. */
 void jobs_add_replay(struct rados *s, uint32_t died) {
-    struct rados_job *job = malloc(sizeof(*job)), *other;
-    if (!job) return;
-    *job = (struct rados_job){.kind = RADOS_REPLAY, .died = died};
-    pthread_mutex_lock(&s->lock);
-    for (other = s->jobs; other && (other->kind != RADOS_REPLAY || other->died != died);) other = other->next;
-    if (!other) enqueue(s, job);
-    pthread_mutex_unlock(&s->lock);
-    if (other) free(job);
+    struct rados_job *job = malloc(sizeof(*job));
+    if (job) *job = (struct rados_job){.kind = RADOS_REPLAY, .died = died};
+    add(s, job);
 }
 
 /* Without memory for the job, the table stays in memory until the store is closed. */
 void jobs_add_forget(struct rados *s, uint32_t table) {
     struct rados_job *job = malloc(sizeof(*job));
-    if (!job) return;
-    *job = (struct rados_job){.kind = RADOS_FORGET, .table = table};
-    pthread_mutex_lock(&s->lock);
-    enqueue(s, job);
-    pthread_mutex_unlock(&s->lock);
+    if (job) *job = (struct rados_job){.kind = RADOS_FORGET, .table = table};
+    add(s, job);
 }
 
 /* With the lock. Keeps Q27. */

@@ -569,19 +569,6 @@ static int claim(struct pass *p, uint64_t position, uint64_t *last) {
     return rc;
 }
 
-static int visit_shards(struct pass *p, struct err *e) {
-    for (uint64_t position = *p->o->position, last;; position = last + 1) {
-        int rc = claim(p, position, &last);
-        if (rc < 0) return pool_error(e, rc, POOL_WRITES, "of a table");
-        rc = rc ? visit_shard(p, position, last, e) : p->o->visited(p->o->arg);
-        if (rc || last == UINT64_MAX) return rc;
-        if (p->o->turn_over && p->o->turn_over(p->o->arg)) {
-            *p->o->position = last + 1;
-            return STORE_MORE;
-        }
-    }
-}
-
 enum { WRITE_S = WRITE_SEND_S + POOL_TIMEOUT_S /* of write_groups, at most (Q26) */ };
 _Static_assert(IN_FLIGHT_S >= BATCHLOG_AGE_S + 2 * BATCHLOG_EVERY_S + BATCHLOG_REPLAY_S + WRITE_S, ""); /* Q23 */
 /* First the record of the batch is written, then its groups. */
@@ -603,7 +590,14 @@ int reclaim_table(struct rados *s, const struct store_reclaim *o, struct err *e)
         p->before_seconds = o->before_seconds;
         if (p->before_seconds > writes_since - IN_FLIGHT_S) p->before_seconds = writes_since - IN_FLIGHT_S;
         assert(p->before_seconds < oldest_us / 1000000 && p->before_seconds < o->now_seconds); /* Q14 */
-        rc = visit_shards(p, e);
+    }
+    for (uint64_t position = *o->position, last = 0; !rc && last < UINT64_MAX; position = last + 1) {
+        if ((rc = claim(p, position, &last)) < 0) rc = pool_error(e, rc, POOL_WRITES, "of a table");
+        else rc = rc ? visit_shard(p, position, last, e) : o->visited(o->arg);
+        if (!rc && last < UINT64_MAX && o->turn_over && o->turn_over(o->arg)) {
+            *o->position = last + 1;
+            rc = STORE_MORE;
+        }
     }
     arena_fini(&p->arena);
     arena_fini(&p->page);

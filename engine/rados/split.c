@@ -110,13 +110,6 @@ static int survey_page(void *arg, const struct page *page) {
     return buf_failed(&v->prefix) || buf_failed(&v->heaviest) ? -ENOMEM : 0;
 }
 
-/* Whether the shard has enough records in addition to those of its largest partition. */
-static bool is_worth_it(const struct rados *s, const struct shard *sh, const struct survey *v) {
-    if (sh->id.depth == SHARD_DEPTH_MAX) return false;
-    if ((v->records - v->largest) * 4 >= v->records && v->records * 2 > s->o.split_keys) return true;
-    return v->largest * 2 < v->records && v->records > 1 && v->stored < s->o.split_keys; /* bytes */
-}
-
 /* ---- the steps ---- */
 
 /* Changes the state of an object. Returns 0, also if another process has changed it already, or a negative error
@@ -139,7 +132,11 @@ static int freeze(struct rados *s, struct shard *sh, struct buf *wide) {
     buf_init(&v.heaviest, 0);
     int rc = each_page(s, sh, survey_page, &v);
     bool too_large = v.stored > s->o.split_keys || v.bytes > s->o.split_bytes;
-    if (rc == 0 && is_worth_it(s, sh, &v)) rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
+    /* There must be enough records in addition to those of the largest partition. */
+    bool many = (v.records - v.largest) * 4 >= v.records && v.records * 2 > s->o.split_keys;
+    bool large = v.largest * 2 < v.records && v.records > 1 && v.stored < s->o.split_keys; /* by their bytes */
+    bool splits = sh->id.depth < SHARD_DEPTH_MAX && (many || large);
+    if (rc == 0 && splits) rc = change_state(s, sh->name, &w, SHARD_OPEN, SHARD_FROZEN);
     else if (rc == 0 && too_large && v.most_weight * 2 > v.weight) buf_put_slice(wide, buf_slice(&v.heaviest));
     buf_fini(&v.prefix);
     buf_fini(&v.heaviest);
@@ -236,21 +233,6 @@ static int copy_page(void *arg, const struct page *page) {
     return rc;
 }
 
-static int open_half(struct rados *s, struct half *h, bool has_pieces) {
-    struct omap_write w = {0};
-    struct buf key, value;
-    buf_init(&key, 0);
-    buf_init(&value, 0);
-    shard_counter_key(&key, h->counter.writer);
-    shard_counter_value(&value, &h->counter);
-    omap_write_set(&w, buf_slice(&key), buf_slice(&value));
-    if (has_pieces) omap_write_set(&w, shard_pieces_key, slice_str("m"));
-    int rc = buf_failed(&key) || buf_failed(&value) ? -ENOMEM : change_state(s, h->name, &w, SHARD_COPIED, SHARD_OPEN);
-    buf_fini(&key);
-    buf_fini(&value);
-    return rc;
-}
-
 /* Steps 2 to 5 of a frozen shard. has_pieces: its mark, which both halves get. */
 static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
     struct copying c = {.s = s, .depth = (uint8_t)(sh->id.depth + 1)};
@@ -268,8 +250,21 @@ static int complete(struct rados *s, struct shard *sh, bool has_pieces) {
     }
     if (rc == 0) rc = each_page(s, sh, copy_page, &c);
     for (unsigned i = 0; i < 2; i++) {
-        if (rc == 0) rc = open_half(s, &c.halves[i], has_pieces);
-        omap_write_fini(&c.halves[i].write);
+        struct half *h = &c.halves[i];
+        struct omap_write w = {0};
+        struct buf key, value;
+        buf_init(&key, 0);
+        buf_init(&value, 0);
+        shard_counter_key(&key, h->counter.writer);
+        shard_counter_value(&value, &h->counter);
+        omap_write_set(&w, buf_slice(&key), buf_slice(&value));
+        if (has_pieces) omap_write_set(&w, shard_pieces_key, slice_str("m"));
+        if (rc == 0 && (buf_failed(&key) || buf_failed(&value))) rc = -ENOMEM;
+        if (rc == 0) rc = change_state(s, h->name, &w, SHARD_COPIED, SHARD_OPEN);
+        else omap_write_fini(&w);
+        buf_fini(&key);
+        buf_fini(&value);
+        omap_write_fini(&h->write);
     }
     /* Removes the halves if the table was dropped meanwhile (Q6): the drop may not have found them. */
     arena_init(&a, 1 << 10, 0);

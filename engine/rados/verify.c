@@ -61,22 +61,11 @@ struct contents {
     uint64_t own_keys;                /* partitions' own keys */
 };
 
-static int check_operand(struct verify *v, const struct object *o, const struct omap_pair *p, struct err *e) {
-    struct buf key;
-    struct omap_operand_id operand;
-    buf_init(&key, 0);
-    buf_u32(&key, o->shard.table);
-    int rc = omap_key_read(p->key, &key, &operand) < 0 ? err_set(e, ERR_SERVER, "its key is none of an operand") : 0;
-    if (rc == 0) rc = engi_check_record(buf_slice(&key), p->value, &v->arena, e);
-    uint64_t position = rc == 0 && !o->is_piece ? shard_position(buf_slice(&key)) : o->shard.bits;
-    if (position < o->shard.bits || (!o->is_piece && position > shard_last(&o->shard)))
-        rc = err_set(e, ERR_SERVER, "its token is none of this object's");
-    buf_fini(&key);
-    return rc;
-}
-
+/* Counts a pair, and checks it if it is an operand. */
 static void take_pair(struct verify *v, const struct object *o, const struct omap_pair *p, struct contents *c) {
     char name[PIECE_NAME], shown[2 * KEY_SHOWN + 1] = "";
+    struct omap_operand_id operand;
+    struct buf key;
     struct err e = {0};
     if (omap_key_of_partition(p->key)) {
         c->own_keys++;
@@ -84,7 +73,17 @@ static void take_pair(struct verify *v, const struct object *o, const struct oma
     }
     c->operands++;
     c->operand_bytes += p->key.n + p->value.n;
-    if (check_operand(v, o, p, &e) == 0) return;
+    buf_init(&key, 0);
+    buf_u32(&key, o->shard.table);
+    if (omap_key_read(p->key, &key, &operand) < 0) {
+        err_set(&e, ERR_SERVER, "its key is none of an operand");
+    } else if (engi_check_record(buf_slice(&key), p->value, &v->arena, &e) == 0 && !o->is_piece) {
+        uint64_t position = shard_position(buf_slice(&key));
+        if (position < o->shard.bits || position > shard_last(&o->shard))
+            err_set(&e, ERR_SERVER, "its token is none of this object's");
+    }
+    buf_fini(&key);
+    if (!e.set) return;
     object_name(o, name);
     for (size_t i = 0; i < p->key.n && i < KEY_SHOWN; i++) snprintf(shown + 2 * i, 3, "%02x", p->key.p[i]);
     report(v, "object %s: the key 0x%s%s: %s", name, shown, p->key.n > KEY_SHOWN ? "..." : "", e.text);

@@ -221,7 +221,7 @@ static void walk_often(struct world *w, bool meanwhile) {
     for (size_t i = 0; i < 24; i++) walk(w, wanted[i % (sizeof(wanted) / sizeof(wanted[0]))], meanwhile);
 }
 
-static void test_a_read_downwards_is_one_upwards_in_reverse(void **state) {
+static void test_a_read_downwards_returns_the_rows_upwards_in_reverse(void **state) {
     struct world *w = *state;
     for (int kind = 0; kind < KINDS; kind++) {
         for (int wide = 0; wide < 2; wide++) {
@@ -313,7 +313,8 @@ static void test_few_operations_find_few_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_read_downwards_is_one_upwards_in_reverse, setup_small, teardown),
+        cmocka_unit_test_setup_teardown(test_a_read_downwards_returns_the_rows_upwards_in_reverse,
+                                        setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_move_are_read_downwards_once, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_few_operations_find_few_rows, setup, teardown),
     };

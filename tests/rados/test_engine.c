@@ -26,14 +26,14 @@ static int setup_wide(void **state) { return pair_setup(state, WIDE_PARTITIONS, 
 /* Shards are as large as those of a server. */
 static int setup_large(void **state) { return pair_setup(state, PARTITIONS, 0); }
 
-static void test_both_engines_answer_the_same(void **state) {
+static void test_both_engines_return_the_same_rows(void **state) {
     struct pair *p = *state;
     pair_compare_random(p, ROUNDS);
     assert_true(pair_store(p->rados)->n_splits + pair_store(p->other)->n_splits > 3);
     assert_true(pair_store(p->rados)->n_folds + pair_store(p->other)->n_folds > 0);
 }
 
-static void test_a_loop_is_told_to_leave_it_to_workers(void **state) {
+static void test_operations_on_a_loop_are_left_to_workers(void **state) {
     struct pair *p = *state;
     struct statement s;
     struct eng_row row;
@@ -80,7 +80,7 @@ static void log_name(struct pair *p, char name[BATCHLOG_NAME]) {
 }
 
 /* The server that has logged it may still be writing it, and be killed then. */
-static void test_a_batch_that_cannot_be_applied_stays_until_it_is_settled(void **state) {
+static void test_a_batch_that_cannot_be_applied_stays_in_the_log(void **state) {
     struct pair *p = *state;
     struct rados *r = pair_store(p->other);
     struct statement s[2];
@@ -139,7 +139,7 @@ static void test_a_batch_of_a_server_that_died_is_applied_at_once(void **state) 
 }
 
 /* A record in front of it that nobody can read holds it up as little. */
-static void test_a_damaged_record_of_the_log_holds_up_no_other(void **state) {
+static void test_a_damaged_record_of_the_log_does_not_delay_others(void **state) {
     struct pair *p = *state;
     struct rados *r = pair_store(p->other);
     struct statement s[2];
@@ -203,7 +203,7 @@ static void write_megabytes(struct pair *p, uint32_t number, int n) {
 }
 
 /* The memory of a read downwards is bounded. Upwards the same partition is read, and others downwards. */
-static void test_a_shard_with_too_much_to_be_read_downwards_refuses_that(void **state) {
+static void test_a_read_downwards_of_too_many_bytes_is_refused(void **state) {
     enum { ROWS = 66 };
     struct pair *p = *state;
     /* Neither server moves rows to pieces, for their bytes or their number. */
@@ -282,7 +282,7 @@ static void *write_by_other(void *arg) {
 
 /* Of a batch over two partitions, one of which another client has written to, the other one is written. The commit
  * says which, and the error says so. If the other client has written to both, it says that nothing was written. */
-static void test_a_batch_that_is_written_in_part_says_so(void **state) {
+static void test_a_batch_written_in_part_reports_it(void **state) {
     struct pair *p = *state;
     uint8_t keys[2][4];
     struct eng_part parts[2];
@@ -344,7 +344,7 @@ static void await_no_shards(struct eng *eng) {
 }
 
 /* One engine frees the table. The other forgets it, when the last batch that has a write to it is gone. */
-static void test_shards_of_a_table_that_is_freed_leave_the_memory(void **state) {
+static void test_shards_of_a_freed_table_are_removed_from_memory(void **state) {
     struct pair *p = *state;
     struct eng_part part = pair_part(p, 1);
     struct eng_batch *held = eng_batch_new(p->other);
@@ -443,7 +443,7 @@ static void test_damage_of_a_piece_is_found(void **state) {
     pair_assert_found(p, false, note.name);
 }
 
-static void test_halves_and_wholes_that_do_not_fit_are_found(void **state) {
+static void test_inconsistent_halves_and_wholes_are_found(void **state) {
     struct pair *p = *state;
     struct shard root = {.id = {.table = p->table}}, half = {.id = shard_half(&root.id, 1)};
     const struct pool *pool = &pair_store(p->rados)->pool;
@@ -476,7 +476,7 @@ static void *write_on(void *arg) {
     return NULL;
 }
 
-static void test_nothing_is_found_beside_writers(void **state) {
+static void test_verification_finds_no_damage_while_others_write(void **state) {
     struct pair *p = *state, looks = *p;
     pthread_t writer;
     assert_int_equal(pthread_create(&writer, NULL, write_on, p), 0);
@@ -487,22 +487,22 @@ static void test_nothing_is_found_beside_writers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_loop_is_told_to_leave_it_to_workers, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_both_engines_return_the_same_rows, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_operations_on_a_loop_are_left_to_workers, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_that_was_left_in_the_log_is_applied, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_until_it_is_settled, setup,
+        cmocka_unit_test_setup_teardown(test_a_batch_that_cannot_be_applied_stays_in_the_log, setup,
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_living_server_waits_for_its_age, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_batch_of_a_server_that_died_is_applied_at_once, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_holds_up_no_other, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_shard_with_too_much_to_be_read_downwards_refuses_that, setup_large,
+        cmocka_unit_test_setup_teardown(test_a_damaged_record_of_the_log_does_not_delay_others, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_read_downwards_of_too_many_bytes_is_refused, setup_large,
                                         pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_partition_is_read_downwards, setup_large, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_batch_that_is_written_in_part_says_so, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_shards_of_a_table_that_is_freed_leave_the_memory, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_batch_written_in_part_reports_it, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_shards_of_a_freed_table_are_removed_from_memory, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_damage_of_a_shard_is_found, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_halves_and_wholes_that_do_not_fit_are_found, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_is_found_beside_writers, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_inconsistent_halves_and_wholes_are_found, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_verification_finds_no_damage_while_others_write, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_damage_of_a_piece_is_found, setup_wide, pair_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

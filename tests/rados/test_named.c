@@ -67,7 +67,7 @@ static void ring(void *arg) {
     pthread_mutex_unlock(&b->lock);
 }
 
-static void test_a_watcher_is_told_of_changes(void **state) {
+static void test_a_watcher_is_notified_of_changes(void **state) {
     struct world *w = *state;
     struct bell b = {.lock = PTHREAD_MUTEX_INITIALIZER, .rings = PTHREAD_COND_INITIALIZER};
     struct named_watch *watch = named_watch_start(w->other, ring, &b, &w->e);
@@ -86,7 +86,7 @@ static void test_a_watcher_is_told_of_changes(void **state) {
 }
 
 /* The answers to a notification come while the store closes, or later. */
-static void test_a_store_that_has_told_of_a_change_can_be_closed_at_once(void **state) {
+static void test_a_store_can_be_closed_right_after_a_notification(void **state) {
     struct world *w = *state;
     struct bell b = {.lock = PTHREAD_MUTEX_INITIALIZER, .rings = PTHREAD_COND_INITIALIZER};
     struct named_watch *watch = named_watch_start(w->other, ring, &b, &w->e);
@@ -104,8 +104,8 @@ int main(void) {
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_named_records_change_on_conditions, world_setup),
-        TEST(test_a_watcher_is_told_of_changes, world_setup),
-        TEST(test_a_store_that_has_told_of_a_change_can_be_closed_at_once, world_setup),
+        TEST(test_a_watcher_is_notified_of_changes, world_setup),
+        TEST(test_a_store_can_be_closed_right_after_a_notification, world_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

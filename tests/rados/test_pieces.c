@@ -127,7 +127,7 @@ static void test_a_wide_partition_outgrows_one_object(void **state) {
 
 /* A front end dies behind each step of a move. The rows stay, the next move leaves the dead one alone at first, as it
  * may be slow, then takes all rows, and removes the pieces that the dead one has made. */
-static void test_a_move_that_was_left_changes_nothing(void **state) {
+static void test_an_abandoned_move_changes_no_rows(void **state) {
     struct world *w = *state;
     enum { ROWS = 300, STEPS = 3 };
     for (uint32_t partition = 0; partition < 2 * STEPS; partition++) {
@@ -280,7 +280,7 @@ static void test_new_operands_in_a_shard_hide_no_rows_of_its_pieces(void **state
 }
 
 /* Pieces that a mover makes after the table was dropped are removed again. */
-static void test_a_move_beside_a_drop_leaves_no_piece(void **state) {
+static void test_a_move_during_a_drop_leaves_no_piece(void **state) {
     struct world *w = *state;
     struct move m;
     write_wide(w, 1, 0, 100, 1, 1);
@@ -294,7 +294,7 @@ static void test_a_move_beside_a_drop_leaves_no_piece(void **state) {
 }
 
 /* A shard with the head of a wide partition splits. */
-static void test_heads_of_wide_partitions_go_with_a_split(void **state) {
+static void test_heads_of_wide_partitions_are_copied_by_a_split(void **state) {
     struct world *w = *state;
     for (uint32_t p = 1; p <= 2; p++) {
         write_wide(w, p, 0, 100, 1, 1);
@@ -338,7 +338,7 @@ static void *write_pairs(void *arg) {
     return NULL;
 }
 
-static void test_a_write_to_several_pieces_is_seen_as_a_whole(void **state) {
+static void test_a_write_to_several_pieces_is_visible_as_a_whole(void **state) {
     struct world *w = *state;
     enum { WRITERS = 4, ROUNDS = 250 };
     struct wide_writer writers[WRITERS];
@@ -380,14 +380,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_wide_partition_is_the_same_for_every_client, world_setup_small),
         TEST(test_a_wide_partition_outgrows_one_object, world_setup_small),
-        TEST(test_a_move_that_was_left_changes_nothing, world_setup_calm),
+        TEST(test_an_abandoned_move_changes_no_rows, world_setup_calm),
         TEST(test_a_delayed_mover_is_refused, world_setup),
         TEST(test_a_piece_that_is_newer_than_the_head_is_not_read, world_setup),
         TEST(test_the_sum_of_a_shard_and_its_pieces_ends_where_one_has_more, world_setup),
         TEST(test_new_operands_in_a_shard_hide_no_rows_of_its_pieces, world_setup),
-        TEST(test_a_move_beside_a_drop_leaves_no_piece, world_setup),
-        TEST(test_heads_of_wide_partitions_go_with_a_split, world_setup),
-        TEST(test_a_write_to_several_pieces_is_seen_as_a_whole, world_setup_small),
+        TEST(test_a_move_during_a_drop_leaves_no_piece, world_setup),
+        TEST(test_heads_of_wide_partitions_are_copied_by_a_split, world_setup),
+        TEST(test_a_write_to_several_pieces_is_visible_as_a_whole, world_setup_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

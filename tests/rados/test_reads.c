@@ -84,7 +84,7 @@ static void test_large_rows_of_a_shard_and_its_pieces_make_no_large_page(void **
 }
 
 /* The large rows are known from an earlier read. */
-static void test_small_rows_in_front_of_large_ones_make_no_large_page(void **state) {
+static void test_small_rows_before_large_ones_make_no_large_page(void **state) {
     struct world *w = *state;
     enum { SMALL = 5, ROWS = 45, SIZE = 200 << 10, HELD_MAX = 4 << 20 };
     for (uint32_t row = 0; row < ROWS; row++) write_large(w, 1, row, row < SMALL ? 8 : SIZE);
@@ -104,7 +104,7 @@ static void test_small_rows_in_front_of_large_ones_make_no_large_page(void **sta
 }
 
 /* More of them than a read returns at once lie side by side. */
-static void test_operands_of_after_the_moment_hold_no_reader_up(void **state) {
+static void test_operands_appended_after_the_moment_do_not_delay_a_reader(void **state) {
     struct world *w = *state;
     enum { ROWS = 1500, HOT = 1300, AT_ONCE = 10, NEW = 2 * OMAP_READ_MAX + 2 };
     uint32_t rows[AT_ONCE];
@@ -167,7 +167,7 @@ static void test_a_row_that_is_written_often_while_it_is_read(void **state) {
 }
 
 /* The moment of the first page is past when operands of the partition are combined. */
-static void test_rows_that_are_combined_while_they_are_read_end_no_read(void **state) {
+static void test_rows_combined_during_a_read_do_not_end_it(void **state) {
     struct world *w = *state;
     enum { ROWS = 2500, COMBINED = 2000 };
     struct cursor c;
@@ -223,10 +223,10 @@ int main(void) {
         TEST(test_more_rows_than_an_osd_returns_at_once_are_read, world_setup),
         TEST(test_a_reader_holds_few_large_rows_at_once, world_setup),
         TEST(test_large_rows_of_a_shard_and_its_pieces_make_no_large_page, world_setup),
-        TEST(test_small_rows_in_front_of_large_ones_make_no_large_page, world_setup),
-        TEST(test_operands_of_after_the_moment_hold_no_reader_up, world_setup),
+        TEST(test_small_rows_before_large_ones_make_no_large_page, world_setup),
+        TEST(test_operands_appended_after_the_moment_do_not_delay_a_reader, world_setup),
         TEST(test_a_row_that_is_written_often_while_it_is_read, world_setup),
-        TEST(test_rows_that_are_combined_while_they_are_read_end_no_read, world_setup),
+        TEST(test_rows_combined_during_a_read_do_not_end_it, world_setup),
         TEST(test_rows_of_the_next_partition_are_combined_while_one_is_read, world_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void delete_everything(struct pair *p) {
 
 /* Data expire, gc_grace passes, and a pass is made in between: both engines still answer the same, and the cluster
  * keeps nothing that is dead. */
-static void test_reclaiming_gives_space_back_and_changes_no_answer(void **state) {
+static void test_reclaiming_frees_space_and_changes_no_results(void **state) {
     struct pair *p = *state;
     pair_set_gc_grace(p);
     for (int era = 0; era < 6; era++) {
@@ -91,7 +91,7 @@ static void *write_beside(void *arg) {
 }
 
 /* Two passes at the same time beside two writers, whose deletions are new. */
-static void test_reclaiming_beside_writers_loses_nothing(void **state) {
+static void test_reclaiming_while_others_write_loses_no_rows(void **state) {
     enum { THREADS = 4, WRITES = 250, PASSES = 6 };
     struct pair *p = *state;
     struct writer *w = calloc(THREADS, sizeof(*w));
@@ -148,7 +148,7 @@ static void test_tombstones_stay_while_an_older_batch_is_in_the_log(void **state
 }
 
 /* Each expiry is told once, by the engine that removes the row. */
-static void test_a_row_that_expires_is_told_once(void **state) {
+static void test_an_expired_row_is_reported_once(void **state) {
     struct pair *p = *state;
     pair_set_gc_grace(p);
     n_expired = 0;
@@ -194,7 +194,7 @@ static void write_large(struct pair *p) {
     }
 }
 
-static void test_a_large_deleted_partition_goes_in_rounds(void **state) {
+static void test_a_large_deleted_partition_is_removed_in_rounds(void **state) {
     struct pair *p = *state;
     pair_set_gc_grace(p);
     write_large(p);
@@ -209,7 +209,7 @@ static void test_a_large_deleted_partition_goes_in_rounds(void **state) {
 }
 
 /* The deletion is old when the first round finds it, and stays until the last one. */
-static void test_an_old_deletion_goes_with_the_last_row_under_it(void **state) {
+static void test_an_old_deletion_is_removed_with_its_last_row(void **state) {
     struct pair *p = *state;
     pair_set_gc_grace(p);
     write_large(p);
@@ -305,7 +305,7 @@ static void drop_nothing(void *arg, struct slice key, struct slice value, int64_
 }
 
 /* At each step of the pass. Marks are younger than what the clock of this test calls old. */
-static void test_a_pass_that_is_overtaken_brings_nothing_back(void **state) {
+static void test_a_pass_that_is_overtaken_restores_no_rows(void **state) {
     enum { ROWS = 2, STEPS = 7 };
     struct pair *p = *state;
     p->now -= 1000000;
@@ -381,7 +381,7 @@ static void test_a_partition_with_rows_elsewhere_is_left_alone(void **state) {
     }
 }
 
-static void test_a_pass_ends_when_it_is_told(void **state) {
+static void test_a_pass_ends_on_request(void **state) {
     struct pair *p = *state;
     struct count c = {.end_after = 5};
     for (uint32_t i = 0; i < 20; i++) write_expired(p, i);
@@ -392,17 +392,18 @@ static void test_a_pass_ends_when_it_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_reclaiming_gives_space_back_and_changes_no_answer, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_reclaiming_beside_writers_loses_nothing, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_reclaiming_frees_space_and_changes_no_results, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_reclaiming_while_others_write_loses_no_rows, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_tombstones_stay_while_an_older_batch_is_in_the_log, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_expires_is_told_once, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_goes_in_rounds, setup_large, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_an_old_deletion_goes_with_the_last_row_under_it,
+        cmocka_unit_test_setup_teardown(test_an_expired_row_is_reported_once, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_large_deleted_partition_is_removed_in_rounds,
                                         setup_large, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_brings_nothing_back, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_an_old_deletion_is_removed_with_its_last_row,
+                                        setup_large, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pass_that_is_overtaken_restores_no_rows, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_shard_is_visited_by_one_server_in_a_period, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_partition_with_rows_elsewhere_is_left_alone, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_pass_ends_when_it_is_told, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pass_ends_on_request, setup, pair_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

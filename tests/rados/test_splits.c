@@ -45,7 +45,7 @@ static void test_a_split_shard_has_the_same_rows_for_every_client(void **state) 
     assert_int_equal(world_write_if(w, w->other, world_prefix(w, 5), world_row(w, 5, 9), 2, "ballot", "later"), 0);
 }
 
-static void test_counters_follow_what_is_stored(void **state) {
+static void test_counters_match_the_stored_operands(void **state) {
     struct world *w = *state;
     struct shard_head head;
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
@@ -73,7 +73,7 @@ static int read_and_lose(void *op, void *io, const char *object, int flags) {
     return rc;
 }
 
-static void test_a_split_of_a_table_that_is_dropped_meanwhile_says_so(void **state) {
+static void test_a_split_of_a_table_dropped_meanwhile_reports_it(void **state) {
     struct world *w = *state;
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
     world_write_rows(w, w->s, 2, 12);
@@ -116,7 +116,7 @@ static void test_a_fold_that_read_before_a_split_is_refused_after_it(void **stat
     assert_int_equal(keys, 21);
 }
 
-static void test_a_split_that_was_left_is_completed_by_the_next_writer(void **state) {
+static void test_an_abandoned_split_is_completed_by_the_next_writer(void **state) {
     struct world *w = *state;
     struct shard_head head;
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
@@ -128,7 +128,7 @@ static void test_a_split_that_was_left_is_completed_by_the_next_writer(void **st
     assert_int_equal(world_count_rows(w, w->s, w->table), 22);
 }
 
-static void test_a_late_copy_changes_nothing(void **state) {
+static void test_a_late_copy_changes_no_rows(void **state) {
     struct world *w = *state;
     struct shard_head head;
     struct shard *root = shard_map_get(&w->s->shards, &(struct shard_id){.table = w->table});
@@ -290,11 +290,11 @@ int main(void) {
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_split_shard_has_the_same_rows_for_every_client, world_setup_small),
-        TEST(test_counters_follow_what_is_stored, world_setup),
-        TEST(test_a_split_of_a_table_that_is_dropped_meanwhile_says_so, world_setup),
+        TEST(test_counters_match_the_stored_operands, world_setup),
+        TEST(test_a_split_of_a_table_dropped_meanwhile_reports_it, world_setup),
         TEST(test_a_fold_that_read_before_a_split_is_refused_after_it, world_setup),
-        TEST(test_a_split_that_was_left_is_completed_by_the_next_writer, world_setup),
-        TEST(test_a_late_copy_changes_nothing, world_setup),
+        TEST(test_an_abandoned_split_is_completed_by_the_next_writer, world_setup),
+        TEST(test_a_late_copy_changes_no_rows, world_setup),
         TEST(test_one_partition_is_not_split_and_is_refused_when_too_large, world_setup),
         TEST(test_a_full_shard_is_relieved_by_folding, world_setup),
         TEST(test_writes_with_many_groups_reach_every_shard, world_setup_small),

@@ -26,7 +26,7 @@ static void test_a_record_is_the_union_of_its_operands_at_every_client(void **st
     assert_null(world_read(w, w->s, prefix, world_row(w, 1, 8)).value.p);
 }
 
-static void test_a_fold_keeps_what_is_appended_meanwhile(void **state) {
+static void test_a_fold_keeps_operands_appended_meanwhile(void **state) {
     struct world *w = *state;
     struct slice prefix = world_prefix(w, 1), key = world_row(w, 1, 7);
     for (uint32_t i = 0; i < 5; i++) world_append(w, w->s, prefix, key, i);
@@ -50,7 +50,7 @@ static void test_a_fold_keeps_what_is_appended_meanwhile(void **state) {
     assert_int_equal(harness_count(r.value), 6);
 }
 
-static void test_removing_takes_only_what_was_seen(void **state) {
+static void test_a_removal_removes_only_the_operands_that_were_read(void **state) {
     struct world *w = *state;
     struct slice prefix = world_prefix(w, 1), key = world_row(w, 1, 7);
     world_append(w, w->s, prefix, key, 1);
@@ -108,7 +108,7 @@ static void test_an_operation_may_run_again(void **state) {
     omap_write_fini(&remove);
 }
 
-static void test_a_failed_read_leaves_its_iterators_alone(void **state) {
+static void test_iterators_of_a_failed_read_are_not_read(void **state) {
     struct world *w = *state;
     struct omap_read r = {.pool = &w->s->pool};
     omap_read_add(&r, "", "", 10);
@@ -117,7 +117,7 @@ static void test_a_failed_read_leaves_its_iterators_alone(void **state) {
     omap_read_fini(&r);
 }
 
-static void test_a_comparison_behind_a_set_takes_it_back(void **state) {
+static void test_a_failed_comparison_after_a_set_undoes_it(void **state) {
     struct world *w = *state;
     struct omap_write set = {.creates = true};
     struct omap_read r = {.pool = &w->s->pool};
@@ -130,7 +130,7 @@ static void test_a_comparison_behind_a_set_takes_it_back(void **state) {
     omap_write_fini(&set);
 }
 
-static void test_an_osd_that_hangs_ends_in_a_timeout_that_says_so(void **state) {
+static void test_an_operation_on_a_hanging_osd_times_out(void **state) {
     struct world *w = *state;
     struct rados *hasty = harness_open(0, 1);
     struct slice prefix = world_prefix(w, 1), key = world_row(w, 1, 1);
@@ -208,7 +208,7 @@ static void *add(void *arg) {
     return NULL;
 }
 
-static void test_of_writers_with_one_ballot_one_wins(void **state) {
+static void test_one_of_several_writers_with_one_ballot_wins(void **state) {
     struct world *w = *state;
     enum { ADDERS = 8, TRIES = 40, PARTITIONS = 2 };
     struct adder adders[ADDERS];
@@ -235,15 +235,15 @@ int main(void) {
 #define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_record_is_the_union_of_its_operands_at_every_client, world_setup),
-        TEST(test_a_fold_keeps_what_is_appended_meanwhile, world_setup),
-        TEST(test_removing_takes_only_what_was_seen, world_setup),
+        TEST(test_a_fold_keeps_operands_appended_meanwhile, world_setup),
+        TEST(test_a_removal_removes_only_the_operands_that_were_read, world_setup),
         TEST(test_keys_may_hold_any_byte, world_setup),
         TEST(test_an_operation_may_run_again, world_setup),
-        TEST(test_a_failed_read_leaves_its_iterators_alone, world_setup),
-        TEST(test_a_comparison_behind_a_set_takes_it_back, world_setup),
-        TEST(test_an_osd_that_hangs_ends_in_a_timeout_that_says_so, world_setup),
+        TEST(test_iterators_of_a_failed_read_are_not_read, world_setup),
+        TEST(test_a_failed_comparison_after_a_set_undoes_it, world_setup),
+        TEST(test_an_operation_on_a_hanging_osd_times_out, world_setup),
         TEST(test_a_ballot_decides_a_write, world_setup),
-        TEST(test_of_writers_with_one_ballot_one_wins, world_setup),
+        TEST(test_one_of_several_writers_with_one_ballot_wins, world_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

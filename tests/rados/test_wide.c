@@ -64,7 +64,7 @@ static void compare_all(struct pair *p) {
     for (uint32_t i = 0; i < p->partitions; i++) pair_compare_partition(p, i);
 }
 
-static void test_both_engines_answer_the_same_of_wide_partitions(void **state) {
+static void test_both_engines_return_the_same_rows_of_wide_partitions(void **state) {
     struct pair *p = *state;
     pair_compare_random(p, ROUNDS / 2);
     assert_true(n_moves(p) > 10);
@@ -136,7 +136,7 @@ static void delete_all(struct pair *p, uint32_t partition) {
 
 /* Data expire, gc_grace passes, and passes are made in between. Both engines answer the same, and in the end nothing is
  * left, neither in the shards nor in pieces. */
-static void test_reclaiming_gives_the_space_of_wide_partitions_back(void **state) {
+static void test_reclaiming_frees_the_space_of_wide_partitions(void **state) {
     struct pair *p = *state;
     pair_set_gc_grace(p);
     for (int era = 0; era < 5; era++) {
@@ -245,7 +245,7 @@ static void *write_beside(void *arg) {
 }
 
 /* Two passes at the same time beside two writers, whose deletions are new, and the moves of two clients. */
-static void test_purging_beside_writers_and_moves_loses_nothing(void **state) {
+static void test_purging_during_writes_and_moves_loses_no_rows(void **state) {
     enum { THREADS = 4, WRITES = 150, PASSES = 6 };
     struct pair *p = *state;
     struct writer *w = calloc(THREADS, sizeof(*w));
@@ -318,7 +318,7 @@ static int judge_by_number(void *arg, const struct record *r, struct buf *left) 
 
 /* A client dies behind each step of a move that purges. No answer changes, and the next pass removes the dead rows
  * and what the client has made. */
-static void test_a_purge_that_was_left_changes_nothing(void **state) {
+static void test_an_abandoned_purge_changes_no_rows(void **state) {
     struct pair *p = *state;
     struct buf b;
     struct slice prefix = prefix_of(p, &b);
@@ -354,7 +354,7 @@ static void test_a_purge_that_was_left_changes_nothing(void **state) {
 }
 
 /* The rows that it has read are purged meanwhile. */
-static void test_a_delayed_mover_brings_no_dead_row_back(void **state) {
+static void test_a_delayed_mover_restores_no_dead_row(void **state) {
     struct pair *p = *state;
     struct move late;
     struct buf b;
@@ -380,7 +380,7 @@ static void test_a_delayed_mover_brings_no_dead_row_back(void **state) {
 }
 
 /* Q18: a deletion that another server has removed drops nothing: rows with lower timestamps may have come since. */
-static void test_a_purge_by_a_deletion_that_is_gone_is_refused(void **state) {
+static void test_a_purge_by_a_removed_deletion_is_refused(void **state) {
     struct pair *p = *state;
     struct rados *s = pair_store(p->rados);
     struct read_result head;
@@ -412,15 +412,16 @@ static void test_a_purge_by_a_deletion_that_is_gone_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_both_engines_answer_the_same_of_wide_partitions, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_both_engines_return_the_same_rows_of_wide_partitions,
+                                        setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_rows_are_the_same_in_both_directions_while_they_move, setup,
                                         pair_teardown),
-        cmocka_unit_test_setup_teardown(test_reclaiming_gives_the_space_of_wide_partitions_back, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_reclaiming_frees_the_space_of_wide_partitions, setup, pair_teardown),
         cmocka_unit_test_setup_teardown(test_a_queue_keeps_its_size, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_purging_beside_writers_and_moves_loses_nothing, setup, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_purge_that_was_left_changes_nothing, setup_calm, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_delayed_mover_brings_no_dead_row_back, setup_calm, pair_teardown),
-        cmocka_unit_test_setup_teardown(test_a_purge_by_a_deletion_that_is_gone_is_refused, setup_calm, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_purging_during_writes_and_moves_loses_no_rows, setup, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_an_abandoned_purge_changes_no_rows, setup_calm, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_delayed_mover_restores_no_dead_row, setup_calm, pair_teardown),
+        cmocka_unit_test_setup_teardown(test_a_purge_by_a_removed_deletion_is_refused, setup_calm, pair_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void test_rows_are_read_back(void **state) {
     assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "-");
 }
 
-static void test_rollback_takes_back_to_the_savepoint(void **state) {
+static void test_rollback_returns_to_the_savepoint(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
     eng_batch_savepoint(w->batch);
@@ -380,7 +380,7 @@ static void test_meta_records_are_kept_in_order(void **state) {
     buf_fini(&out);
 }
 
-static void test_failed_write_leaves_nothing(void **state) {
+static void test_a_failed_write_stores_nothing(void **state) {
     struct world *w = *state;
     uint64_t seq;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
@@ -422,7 +422,7 @@ static void test_failed_reads_are_errors(void **state) {
 }
 
 /* What a serial read saw is on disk when its barrier is. */
-static void test_barrier_covers_what_could_be_read(void **state) {
+static void test_a_barrier_covers_all_visible_writes(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
     uint64_t seq = commit(w);
@@ -451,7 +451,7 @@ static void test_failed_sync_ends_acknowledging(void **state) {
     fault_arm(FAULT_KV_SYNC, 0);
 }
 
-static void test_failed_sync_heals_when_everything_is_on_disk_anew(void **state) {
+static void test_a_failed_sync_is_repaired_once_all_data_is_on_disk_again(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
     uint64_t seq = commit(w);
@@ -717,7 +717,7 @@ static void test_scan_gives_expired_rows_when_asked(void **state) {
 }
 
 /* Rows that nobody sees count, too: what is bounded is what a part of a scan does. */
-static void test_scan_pauses_when_it_has_passed_what_it_may(void **state) {
+static void test_a_scan_pauses_after_its_limit_of_skipped_keys(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     char ck[16];
@@ -760,7 +760,7 @@ static uint64_t passed_tombstones(struct world *w) {
     return cost.tombstones;
 }
 
-static void test_a_compaction_drops_nothing_and_reclaiming_what_is_old(void **state) {
+static void test_reclaiming_drops_old_data_and_a_compaction_does_not(void **state) {
     struct world *w = *state;
     int64_t now = clock_wall_us(&clock_real) / 1000000;
     write_cell(w, "old", ENG_CELL_TOMBSTONE, 1000, now - 100);
@@ -859,7 +859,7 @@ static void test_long_scans_end_in_cache_tier(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(test_rows_are_read_back),
-        BOTH(test_rollback_takes_back_to_the_savepoint),
+        BOTH(test_rollback_returns_to_the_savepoint),
         BOTH(test_scan_gives_slices_in_both_orders),
         BOTH(test_pair_is_of_one_moment),
         ROCKSDB(test_pair_is_never_torn),
@@ -877,13 +877,13 @@ int main(void) {
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
         BOTH(test_scan_gives_expired_rows_when_asked),
-        BOTH(test_scan_pauses_when_it_has_passed_what_it_may),
-        BOTH(test_a_compaction_drops_nothing_and_reclaiming_what_is_old),
-        BOTH(test_failed_write_leaves_nothing),
+        BOTH(test_a_scan_pauses_after_its_limit_of_skipped_keys),
+        BOTH(test_reclaiming_drops_old_data_and_a_compaction_does_not),
+        BOTH(test_a_failed_write_stores_nothing),
         BOTH(test_failed_reads_are_errors),
         BOTH(test_failed_sync_ends_acknowledging),
-        BOTH(test_barrier_covers_what_could_be_read),
-        BOTH(test_failed_sync_heals_when_everything_is_on_disk_anew),
+        BOTH(test_a_barrier_covers_all_visible_writes),
+        BOTH(test_a_failed_sync_is_repaired_once_all_data_is_on_disk_again),
         BOTH(test_busy_store_leaves_the_batch_as_it_is),
         ROCKSDB(test_reopening_finds_rows_and_tombstones),
         ROCKSDB(test_cold_data_is_incomplete_in_cache_tier),

@@ -217,7 +217,7 @@ static void write_both(struct eng *eng, struct eng *model, const struct step *s)
     eng_batch_free(b);
 }
 
-static void test_whole_row_keeps_a_column_it_does_not_know(void **state) {
+static void test_a_whole_row_keeps_a_column_added_later(void **state) {
     (void)state;
     struct eng *eng = open_engine(NULL), *model = open_engine(NULL);
     const struct step steps[] = {{.kind = WHOLE, .ts = 10, .value = 1},
@@ -292,7 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_rows_of_many_threads_lose_no_write),
         cmocka_unit_test(test_whole_rows_and_deletions_of_many_threads_lose_no_write),
-        cmocka_unit_test(test_whole_row_keeps_a_column_it_does_not_know),
+        cmocka_unit_test(test_a_whole_row_keeps_a_column_added_later),
         cmocka_unit_test(test_whole_rows_are_put),
         cmocka_unit_test(test_whole_row_keeps_the_deletion_before_it),
         cmocka_unit_test(test_whole_row_does_not_hide_what_an_earlier_run_wrote),

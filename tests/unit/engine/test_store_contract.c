@@ -147,7 +147,7 @@ static void flush_row_between_deleted_ranges(struct kv_world *w) {
     kv_batch_free(b);
 }
 
-static void test_what_is_not_in_memory_is_not_the_end(void **state) {
+static void test_a_key_outside_memory_is_not_the_end_of_a_scan(void **state) {
     static const struct { enum kv_move move; const char *key; } moves[] = {{KV_SEEK, "c"}, {KV_SEEK_BACK, "cc"}};
     struct kv_world *w = *state;
     flush_row_between_deleted_ranges(w);
@@ -431,7 +431,7 @@ static void test_records_are_written_on_a_condition_by_two_engines(void **state)
     for (int i = 0; i < 2; i++) eng_close(engines[i]);
 }
 
-static void test_each_watcher_is_told_until_its_watch_ends(void **state) {
+static void test_each_watcher_is_notified_until_its_watch_ends(void **state) {
     (void)state;
     struct err e = {0};
     struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true};
@@ -463,7 +463,7 @@ static void test_records_are_written_on_a_condition_by_several_threads(void **st
 }
 
 /* One condition that does not hold keeps all changes from being written. */
-static void test_conditions_of_records_hold_all_or_nothing(void **state) {
+static void test_a_failed_condition_writes_no_record(void **state) {
     (void)state;
     struct err e = {0};
     struct eng *eng = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &e);
@@ -519,7 +519,7 @@ static void test_load_is_seen_as_a_whole(void **state) {
     assert_holds(w, w->kv, NULL, "a=0 b=1,x d=0 ");
 }
 
-static void test_load_that_fails_leaves_nothing(void **state) {
+static void test_a_failed_load_stores_nothing(void **state) {
     struct kv_world *w = *state;
     struct kv_load *l = kv_load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1"), 0);
@@ -585,7 +585,7 @@ static void delete_each_and_read_behind(struct kv_world *w) {
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
 }
 
-static void test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon(void **state) {
+static void test_a_reader_that_may_wait_skips_many_deleted_keys_which_are_compacted_soon(void **state) {
     struct kv_world *w = *state;
     put_one(w, w->kv, "a", "1", NULL, NULL);
     put_one(w, w->kv, "z", "2", NULL, NULL);
@@ -661,7 +661,7 @@ static void assert_equal_stores(struct kv_world *w, struct kv *model) {
 
 /* A place in RocksDB's list of rows is none in its list of deleted ranges: this ends the process
  * when a range begins with a key whose place is remembered. */
-static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
+static void test_ranges_are_dropped_between_writes_with_insert_hints(void **state) {
     enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
     struct kv_world *w = *state;
     struct kv *model = kv_open(&(struct kv_options){.merge = join}, &w->e);
@@ -783,7 +783,7 @@ static void test_row_between_dropped_tables_is_not_missed(void **state) {
     assert_int_equal(got[3], 1);
 }
 
-static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
+static void test_an_ingested_table_is_read_and_written_without_cached_knowledge(void **state) {
     struct kv_world *w = *state;
     struct eng_options o = {.data_dir = w->on_disk ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *from = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e),
@@ -925,17 +925,18 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(test_condition_decides_a_write),
         BOTH(test_snapshots_and_iterators_see_one_moment),
-        BOTH(test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it),
+        BOTH(test_an_ingested_table_is_read_and_written_without_cached_knowledge),
         BOTH(test_load_is_seen_as_a_whole),
-        BOTH(test_load_that_fails_leaves_nothing),
+        BOTH(test_a_failed_load_stores_nothing),
         cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_disk, teardown),
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_disk, teardown),
-        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_disk,
+        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_with_insert_hints, setup_disk,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_disk,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_disk, teardown),
-        cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_disk,
+        cmocka_unit_test_setup_teardown(test_a_key_outside_memory_is_not_the_end_of_a_scan, setup_disk, teardown),
+        cmocka_unit_test_setup_teardown(test_a_reader_that_may_wait_skips_many_deleted_keys_which_are_compacted_soon,
+                                        setup_disk,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_files_of_a_dropped_range_go_though_others_read, setup_disk, teardown),
         cmocka_unit_test_setup_teardown(test_healing_begins_a_new_log_though_the_memtable_is_empty, setup_disk,
@@ -944,10 +945,10 @@ int main(void) {
         cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),
         cmocka_unit_test(test_two_engines_decide_one_after_the_other),
         cmocka_unit_test(test_records_are_written_on_a_condition_by_two_engines),
-        cmocka_unit_test(test_each_watcher_is_told_until_its_watch_ends),
+        cmocka_unit_test(test_each_watcher_is_notified_until_its_watch_ends),
         cmocka_unit_test_setup_teardown(test_records_are_written_on_a_condition_by_several_threads, setup_disk,
                                         teardown),
-        cmocka_unit_test(test_conditions_of_records_hold_all_or_nothing),
+        cmocka_unit_test(test_a_failed_condition_writes_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void test_long_keys_of_range_deletions_stay_readable(void **state) {
 
 /* A commit that finds the partition being fragmented goes on. A loop leaves what then piles up, and
  * a thread that may block fragments it. */
-static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
+static void test_a_reader_that_may_block_merges_loose_range_deletions(void **state) {
     enum { TRIES = 60000 }; /* a minute or more: a hang */
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
@@ -187,7 +187,7 @@ static void put_old_range(struct world *w, const char *pk, const char *from, con
     buf_fini(&value);
 }
 
-static void test_range_deletions_of_an_older_version_are_read_and_settled(void **state) {
+static void test_range_deletions_of_an_older_version_are_read_and_merged(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     const char *rows[] = {"b", "m", "s", "z"};
@@ -268,7 +268,7 @@ static void check_markers(struct world *w, const char *pk, const struct painted 
     assert_int_equal(row.n_markers, of_partition + (p->ts[from] > p->partition_ts));
 }
 
-static void test_markers_are_counted_alike_loose_and_settled(void **state) {
+static void test_loose_and_merged_range_deletions_count_the_same_markers(void **state) {
     struct world *w = *state;
     struct painted p = {.partition_ts = ENG_NO_TS};
     struct buf prefix;
@@ -314,10 +314,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, world_teardown),
-        cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup,
+        cmocka_unit_test_setup_teardown(test_a_reader_that_may_block_merges_loose_range_deletions,
+                                        setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_merged, setup,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_markers_are_counted_alike_loose_and_settled, setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_loose_and_merged_range_deletions_count_the_same_markers,
+                                        setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_so_many_markers_are_counted_and_no_more, setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup,
                                         world_teardown),

@@ -87,7 +87,7 @@ static void test_clients_that_come_back_at_once_share_every_sync(void **state) {
     assert_true(at_once.syncs < WRITES / CLIENTS * 11 / 10);
 }
 
-static void test_who_takes_longer_is_waited_for_seldom(void **state) {
+static void test_slow_writers_are_rarely_waited_for(void **state) {
     (void)state;
     struct world slow = {.back_us = 20000}, before = {.back_us = 20000, .never = true};
     double with = run(&slow), without = run(&before);
@@ -106,7 +106,7 @@ static void test_one_alone_is_never_waited_for(void **state) {
 }
 
 /* One of two never comes again: once it is waited for, for as long as a sync takes. */
-static void test_who_is_gone_is_waited_for_once(void **state) {
+static void test_a_writer_that_is_gone_is_waited_for_once(void **state) {
     (void)state;
     struct engi_gather g = {0};
     engi_gather_begin(&g, 2);
@@ -119,7 +119,7 @@ static void test_who_is_gone_is_waited_for_once(void **state) {
     assert_false(engi_gather_waits(&g, 3, 2 * SYNC_US));
 }
 
-static void test_one_slow_sync_makes_nobody_wait_for_long(void **state) {
+static void test_one_slow_sync_does_not_delay_later_writers_for_long(void **state) {
     (void)state;
     struct engi_gather g = {0};
     for (uint64_t i = 1; i <= 20; i++) {
@@ -173,10 +173,10 @@ static void test_threads_that_write_again_share_syncs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clients_that_come_back_at_once_share_every_sync),
-        cmocka_unit_test(test_who_takes_longer_is_waited_for_seldom),
+        cmocka_unit_test(test_slow_writers_are_rarely_waited_for),
         cmocka_unit_test(test_one_alone_is_never_waited_for),
-        cmocka_unit_test(test_who_is_gone_is_waited_for_once),
-        cmocka_unit_test(test_one_slow_sync_makes_nobody_wait_for_long),
+        cmocka_unit_test(test_a_writer_that_is_gone_is_waited_for_once),
+        cmocka_unit_test(test_one_slow_sync_does_not_delay_later_writers_for_long),
         cmocka_unit_test(test_threads_that_write_again_share_syncs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "engine/front/lock_order.h"
 
-static void test_a_lock_is_waited_for_behind_all_that_are_held(void **state) {
+static void test_a_thread_waits_only_for_locks_that_rank_after_those_it_holds(void **state) {
     (void)state;
     for (uint32_t has = 0; has < ENGI_RANKS; has++) {
         struct engi_held held = {0};
@@ -68,7 +68,7 @@ static void test_a_build_that_checks_stops_a_thread_that_waits_in_another_order(
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_lock_is_waited_for_behind_all_that_are_held),
+        cmocka_unit_test(test_a_thread_waits_only_for_locks_that_rank_after_those_it_holds),
         cmocka_unit_test(test_stripes_are_waited_for_in_ascending_order),
         cmocka_unit_test(test_a_build_that_checks_stops_a_thread_that_waits_in_another_order),
     };

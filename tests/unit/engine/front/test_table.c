@@ -70,7 +70,7 @@ static uint32_t stored(struct world *w, uint32_t id) {
 
 /* ---- writes ---- */
 
-static void test_a_write_that_was_under_way_leaves_nothing_in_a_dropped_table(void **state) {
+static void test_a_write_under_way_stores_nothing_in_a_dropped_table(void **state) {
     struct world *w = *state;
     struct eng_batch *late = eng_batch_new(w->eng);
     put(w, TABLE, "a");
@@ -105,7 +105,7 @@ static void test_a_table_that_is_being_dropped_takes_no_write(void **state) {
     eng_batch_free(late);
 }
 
-static void test_a_write_that_is_taken_back_holds_nothing_up(void **state) {
+static void test_a_rolled_back_write_does_not_delay_a_drop(void **state) {
     struct world *w = *state;
     eng_batch_savepoint(w->batch);
     assert_int_equal(add_row(w->batch, TABLE, "a", 5, &w->e), 0);
@@ -115,7 +115,7 @@ static void test_a_write_that_is_taken_back_holds_nothing_up(void **state) {
 
 /* ---- reads ---- */
 
-static void test_a_dropped_table_has_no_rows_for_whoever_still_reads_it(void **state) {
+static void test_a_reader_finds_no_rows_in_a_dropped_table(void **state) {
     struct world *w = *state;
     struct eng_scan_spec spec = {
         .table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = NOW};
@@ -136,7 +136,7 @@ static void test_a_dropped_table_has_no_rows_for_whoever_still_reads_it(void **s
 
 /* ---- memory ---- */
 
-static void test_what_is_known_of_a_table_goes_with_it(void **state) {
+static void test_memory_about_a_table_is_freed_with_it(void **state) {
     struct world *w = *state;
     put(w, TABLE, "a");
     uint64_t before = eng_stat(w->eng, ENG_STAT_TABLES);
@@ -247,7 +247,7 @@ static void free_table(struct world *w, uint32_t table) {
     if (rc) fail_msg("%s", w->e.text);
 }
 
-static void test_tables_that_go_while_others_write_leave_nothing(void **state) {
+static void test_tables_dropped_while_others_write_store_nothing(void **state) {
     struct world *w = *state;
     struct race r = {.w = w, .table = 100};
     pthread_t threads[WRITERS];
@@ -277,14 +277,14 @@ static void test_tables_that_go_while_others_write_leave_nothing(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_write_that_was_under_way_leaves_nothing_in_a_dropped_table),
+        TEST(test_a_write_under_way_stores_nothing_in_a_dropped_table),
         TEST(test_a_table_that_is_being_dropped_takes_no_write),
-        TEST(test_a_write_that_is_taken_back_holds_nothing_up),
-        TEST(test_a_dropped_table_has_no_rows_for_whoever_still_reads_it),
-        TEST(test_what_is_known_of_a_table_goes_with_it),
+        TEST(test_a_rolled_back_write_does_not_delay_a_drop),
+        TEST(test_a_reader_finds_no_rows_in_a_dropped_table),
+        TEST(test_memory_about_a_table_is_freed_with_it),
         TEST(test_proofs_hold_for_tables_with_great_ids),
         TEST(test_verify_tells_of_rows_that_no_object_has),
-        TEST(test_tables_that_go_while_others_write_leave_nothing),
+        TEST(test_tables_dropped_while_others_write_store_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

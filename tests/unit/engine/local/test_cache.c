@@ -61,7 +61,7 @@ static void test_rows_and_ranges_share_the_bytes_by_use(void **state) {
     }
 }
 
-static void test_what_is_used_stays(void **state) {
+static void test_entries_in_use_stay(void **state) {
     struct engi_cache *c = *state;
     enum { HOT = 20 };
     for (uint64_t i = 0; i < HOT; i++)
@@ -72,7 +72,7 @@ static void test_what_is_used_stays(void **state) {
     }
 }
 
-static void test_what_is_too_large_leaves_room_for_others(void **state) {
+static void test_an_entry_that_is_too_large_evicts_no_others(void **state) {
     struct engi_cache *c = *state;
     assert_false(insert(c, ENGI_CACHED_RANGE, hash_of(1), 2 * BYTES));
     for (int i = 0; i < 3; i++) assert_true(insert(c, ENGI_CACHED_RANGE, hash_of(1), BYTES / 2));
@@ -133,7 +133,7 @@ static void test_a_range_that_is_read_stays(void **state) {
 }
 
 /* Whatever else comes and goes in the bucket, the filter never says that an entry is not there. */
-static void test_a_bucket_never_lacks_what_it_has(void **state) {
+static void test_a_bucket_always_finds_its_entries(void **state) {
     struct engi_cache *c = *state;
     enum { ENTRIES = 200 };
     struct engi_cache_bucket *b = engi_cache_bucket(c, 0);
@@ -177,7 +177,7 @@ static int misses_until_due(struct engi_cache *c, uint64_t hash) {
     return n;
 }
 
-static void test_what_was_of_no_use_takes_more_misses(void **state) {
+static void test_an_entry_evicted_unused_needs_more_misses(void **state) {
     struct engi_cache *c = *state;
     for (int need = 2; need <= 64; need *= 2) {
         engi_cache_set_need(c, hash_of(1), ENGI_NEED_SAME);
@@ -189,7 +189,7 @@ static void test_what_was_of_no_use_takes_more_misses(void **state) {
     assert_int_equal(misses_until_due(c, hash_of(1)), 2);
 }
 
-static void test_a_cache_of_few_bytes_is_none(void **state) {
+static void test_a_cache_of_few_bytes_is_disabled(void **state) {
     (void)state;
     assert_null(engi_cache_new(0));
     assert_null(engi_cache_new(1000));
@@ -200,14 +200,14 @@ static void test_a_cache_of_few_bytes_is_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_CACHE(test_rows_and_ranges_share_the_bytes_by_use),
-        ON_CACHE(test_what_is_used_stays),
-        ON_CACHE(test_what_is_too_large_leaves_room_for_others),
+        ON_CACHE(test_entries_in_use_stay),
+        ON_CACHE(test_an_entry_that_is_too_large_evicts_no_others),
         ON_CACHE(test_entries_keep_their_bytes),
         ON_CACHE(test_a_range_that_is_read_stays),
-        ON_CACHE(test_a_bucket_never_lacks_what_it_has),
+        ON_CACHE(test_a_bucket_always_finds_its_entries),
         ON_CACHE(test_the_second_miss_is_due),
-        ON_CACHE(test_what_was_of_no_use_takes_more_misses),
-        cmocka_unit_test(test_a_cache_of_few_bytes_is_none),
+        ON_CACHE(test_an_entry_evicted_unused_needs_more_misses),
+        cmocka_unit_test(test_a_cache_of_few_bytes_is_disabled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void test_sharers_wait_for_a_claim_and_are_counted(void **state) {
     engi_guard_release(s, 7);
 }
 
-static void test_claims_ended_together_wake_all_who_wait(void **state) {
+static void test_claims_ended_together_wake_all_waiting_writers(void **state) {
     struct engi_guards *s = *state;
     pthread_t threads[3];
     for (uint64_t hash = 5; hash < 8; hash++) assert_true(engi_guard_try_exclusive(s, hash));
@@ -205,7 +205,7 @@ static void other_releases(void) {
     sem_destroy(&other.done);
 }
 
-static void test_a_commit_writes_what_is_free_before_it_waits(void **state) {
+static void test_a_commit_writes_unclaimed_rows_before_it_waits(void **state) {
     struct world *w = *state;
     pthread_t thread;
     other_takes(w, "c");
@@ -234,7 +234,7 @@ static int try_commit(struct world *w) {
 
 static void count_up(void *arg) { atomic_fetch_add((_Atomic int *)arg, 1); }
 
-static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(void **state) {
+static void test_a_commit_that_may_not_wait_leaves_claimed_rows_for_later(void **state) {
     struct world *w = *state;
     _Atomic int told = 0;
     eng_batch_on_met(w->batch, count_up, &told);
@@ -285,7 +285,7 @@ static void test_a_commit_that_was_put_off_for_long_waits(void **state) {
     assert_int_equal(eng_stat(w->eng, ENG_STAT_GUARD_WAITS), 1);
 }
 
-static void test_a_batch_that_is_gone_is_not_told(void **state) {
+static void test_a_freed_batch_is_not_notified(void **state) {
     struct world *w = *state;
     _Atomic int told = 0;
     struct eng_batch *b = w->batch;
@@ -419,13 +419,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_only_the_lone_sharer_claims, setup, teardown),
         cmocka_unit_test_setup_teardown(test_newest_only_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sharers_wait_for_a_claim_and_are_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_claims_ended_together_wake_all_who_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_commit_writes_what_is_free_before_it_waits, setup_engine,
+        cmocka_unit_test_setup_teardown(test_claims_ended_together_wake_all_waiting_writers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_commit_writes_unclaimed_rows_before_it_waits, setup_engine,
                                         teardown_engine),
-        cmocka_unit_test_setup_teardown(test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later, setup_engine,
+        cmocka_unit_test_setup_teardown(test_a_commit_that_may_not_wait_leaves_claimed_rows_for_later, setup_engine,
                                         teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_commit_that_was_put_off_for_long_waits, setup_engine, teardown_engine),
-        cmocka_unit_test_setup_teardown(test_a_batch_that_is_gone_is_not_told, setup_engine, teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_freed_batch_is_not_notified, setup_engine, teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_put_keeps_a_new_column_that_was_written_before_it_was_exclusive,
                                         setup_engine, teardown_engine),
     };

@@ -313,14 +313,14 @@ static void run_model(bool rocks, bool wild, bool copy, uint64_t seed) {
     end(w);
 }
 
-static void test_memory_restores_what_was(void **state) {
+static void test_memory_restores_earlier_rows(void **state) {
     (void)state;
     run_model(false, false, false, 1);
     run_model(false, false, true, 2);
     run_model(false, true, true, 3);
 }
 
-static void test_rocksdb_restores_what_was(void **state) {
+static void test_rocksdb_restores_earlier_rows(void **state) {
     (void)state;
     run_model(true, false, true, 11);
     run_model(true, true, false, 12);
@@ -357,7 +357,7 @@ static void test_history_outlives_its_table(void **state) {
 }
 
 /* A roll broken off at whatever write is made good by the next one, and restores are right in between. */
-static void test_roll_broken_off_loses_nothing(void **state) {
+static void test_an_interrupted_roll_loses_no_history(void **state) {
     (void)state;
     for (unsigned nth = 1; nth <= 4; nth++) {
         struct world *w = begin(true, false, 30 + nth);
@@ -428,7 +428,7 @@ static void test_clock_that_steps_back_keeps_the_order_of_commits(void **state) 
 }
 
 /* A history that follows another one begins after it. */
-static void test_history_begins_no_earlier_than_it_was_told(void **state) {
+static void test_history_begins_no_earlier_than_requested(void **state) {
     (void)state;
     struct world *w = begin(false, false, 43);
     int64_t after_us = w->now_us + 1000000;
@@ -511,13 +511,13 @@ static void test_restore_while_writes_go_on(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_restores_what_was),
-        cmocka_unit_test(test_rocksdb_restores_what_was),
+        cmocka_unit_test(test_memory_restores_earlier_rows),
+        cmocka_unit_test(test_rocksdb_restores_earlier_rows),
         cmocka_unit_test(test_history_outlives_its_table),
-        cmocka_unit_test(test_roll_broken_off_loses_nothing),
+        cmocka_unit_test(test_an_interrupted_roll_loses_no_history),
         cmocka_unit_test(test_writes_after_the_clock_went_back_are_kept),
         cmocka_unit_test(test_clock_that_steps_back_keeps_the_order_of_commits),
-        cmocka_unit_test(test_history_begins_no_earlier_than_it_was_told),
+        cmocka_unit_test(test_history_begins_no_earlier_than_requested),
         cmocka_unit_test(test_restore_while_writes_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

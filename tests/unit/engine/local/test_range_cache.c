@@ -172,7 +172,7 @@ static void test_a_slice_that_was_missed_twice_is_there(void **state) {
 }
 
 /* Up and down, from a run that was noted up or down. */
-static void test_a_run_answers_what_lies_in_it(void **state) {
+static void test_a_cached_range_answers_slices_within_it(void **state) {
     struct world *w = *state;
     put_at(w, TABLE, "p", ENG_STATIC, "", "s");
     put_rows(w, "p", ROWS);
@@ -211,7 +211,7 @@ static void test_a_run_answers_what_lies_in_it(void **state) {
     assert_true(is_hit(w, &statics));
 }
 
-static void test_a_read_that_goes_on_behind_a_run_makes_it_longer(void **state) {
+static void test_a_read_that_continues_after_a_cached_range_extends_it(void **state) {
     struct world *w = *state;
     struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4}, more = few, whole = all_of_p;
     more.most = 9;
@@ -228,7 +228,7 @@ static void test_a_read_that_goes_on_behind_a_run_makes_it_longer(void **state) 
 }
 
 /* Who must not stop in the middle takes a run only when that has all of it. */
-static void test_a_worker_takes_a_run_only_when_it_is_whole(void **state) {
+static void test_a_worker_uses_a_cached_range_only_if_it_covers_the_slice(void **state) {
     struct world *w = *state;
     struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4}, worker = all_of_p,
                part = {.table = TABLE, .key = "p", .from = "00", .to = "02", .worker = true};
@@ -337,7 +337,7 @@ static void test_a_compaction_makes_no_range_void(void **state) {
     assert_int_equal(w->cost.bytes_read, bytes);
 }
 
-static void test_what_the_reclaimer_takes_away_is_not_seen(void **state) {
+static void test_reclaimed_rows_are_not_in_cached_ranges(void **state) {
     struct world *w = *state;
     expire_beside(w);
     warm(w);
@@ -365,7 +365,7 @@ static void test_a_write_that_failed_is_not_seen(void **state) {
     warm(w); /* its ward is free again */
 }
 
-static void test_injected_faults_of_reads_are_met(void **state) {
+static void test_injected_faults_fail_cached_reads_too(void **state) {
     struct world *w = *state;
     put(w, "a", "one");
     warm(w);
@@ -380,7 +380,7 @@ static void test_injected_faults_of_reads_are_met(void **state) {
     assert_true(is_hit(w, &all_of_p));
 }
 
-static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **state) {
+static void test_a_dropped_or_replaced_table_has_nothing_in_the_cache(void **state) {
     struct world *w = *state;
     struct ask other = all_of_p;
     other.table = OTHER;
@@ -399,7 +399,7 @@ static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **stat
 /* ---- while something is read ---- */
 
 /* The scan that is to become a run has begun before the write, and ends behind it. */
-static void test_what_is_written_while_a_run_is_noted_is_seen(void **state) {
+static void test_writes_during_the_insertion_of_a_range_are_visible(void **state) {
     struct world *w = *state;
     put_rows(w, "p", 4);
     for (int at = 0; at < 4; at++) {
@@ -416,7 +416,7 @@ static void test_what_is_written_while_a_run_is_noted_is_seen(void **state) {
 }
 
 /* Whoever it is may have the write in the store by now, or not. */
-static void test_nothing_is_noted_while_somebody_writes(void **state) {
+static void test_no_range_is_cached_while_a_write_is_in_progress(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     struct buf key;
@@ -493,7 +493,7 @@ static void test_a_scan_sees_one_moment(void **state) {
 }
 
 /* Runs, and what is being noted of the store before. */
-static void test_a_saved_state_brings_its_own_rows(void **state) {
+static void test_a_restored_state_replaces_the_cached_rows(void **state) {
     struct world *w = *state;
     put(w, "a", "one");
     put(w, "b", "one");
@@ -513,7 +513,7 @@ static void test_a_saved_state_brings_its_own_rows(void **state) {
 
 /* ---- what is not kept ---- */
 
-static void test_who_writes_and_reads_in_turn_does_not_pay(void **state) {
+static void test_alternating_writes_and_reads_insert_no_ranges(void **state) {
     struct world *w = *state;
     int kept = 0;
     put_rows(w, "p", ROWS);
@@ -576,7 +576,7 @@ static void test_a_large_partition_has_runs_of_its_pages(void **state) {
     assert_true(eng_stat(w->eng, ENG_STAT_RANGE_BYTES) <= LARGE);
 }
 
-static void test_memory_has_a_bound_and_what_is_read_again_stays(void **state) {
+static void test_memory_is_bounded_and_entries_read_again_stay(void **state) {
     struct world *w = *state;
     enum { PARTS = 240, HOT = 4 }; /* four times what the cache holds */
     char keys[PARTS][16];
@@ -774,26 +774,26 @@ static void test_readers_never_see_less_than_was_acknowledged(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_BOTH(test_a_slice_that_was_missed_twice_is_there),
-        ON_BOTH(test_a_run_answers_what_lies_in_it),
-        ON_BOTH(test_a_read_that_goes_on_behind_a_run_makes_it_longer),
-        ON_BOTH(test_a_worker_takes_a_run_only_when_it_is_whole),
+        ON_BOTH(test_a_cached_range_answers_slices_within_it),
+        ON_BOTH(test_a_read_that_continues_after_a_cached_range_extends_it),
+        ON_BOTH(test_a_worker_uses_a_cached_range_only_if_it_covers_the_slice),
         ON_BOTH(test_every_write_is_seen),
         ON_BOTH(test_a_write_elsewhere_leaves_it),
         ON_BOTH(test_a_row_under_a_deletion_stays_gone_when_that_is_purged),
         cmocka_unit_test_setup_teardown(test_a_compaction_makes_no_range_void, setup_rocksdb, world_teardown),
-        ON_BOTH(test_what_the_reclaimer_takes_away_is_not_seen),
+        ON_BOTH(test_reclaimed_rows_are_not_in_cached_ranges),
         ON_BOTH(test_a_write_that_failed_is_not_seen),
-        ON_BOTH(test_injected_faults_of_reads_are_met),
-        ON_BOTH(test_a_table_that_is_dropped_or_taken_over_keeps_nothing),
-        ON_BOTH(test_what_is_written_while_a_run_is_noted_is_seen),
-        ON_BOTH(test_nothing_is_noted_while_somebody_writes),
+        ON_BOTH(test_injected_faults_fail_cached_reads_too),
+        ON_BOTH(test_a_dropped_or_replaced_table_has_nothing_in_the_cache),
+        ON_BOTH(test_writes_during_the_insertion_of_a_range_are_visible),
+        ON_BOTH(test_no_range_is_cached_while_a_write_is_in_progress),
         ON_BOTH(test_so_many_are_noted_at_a_time),
         ON_BOTH(test_a_scan_sees_one_moment),
-        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, world_teardown),
-        ON_BOTH(test_who_writes_and_reads_in_turn_does_not_pay),
+        cmocka_unit_test_setup_teardown(test_a_restored_state_replaces_the_cached_rows, setup_rocksdb, world_teardown),
+        ON_BOTH(test_alternating_writes_and_reads_insert_no_ranges),
         ON_BOTH(test_scans_of_tables_neither_fill_nor_use_runs),
         ON_BOTH(test_a_large_partition_has_runs_of_its_pages),
-        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small,
+        cmocka_unit_test_setup_teardown(test_memory_is_bounded_and_entries_read_again_stay, setup_small,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_small, world_teardown),
         cmocka_unit_test_setup_teardown(test_random_slices_are_the_stores, setup_memory, world_teardown),

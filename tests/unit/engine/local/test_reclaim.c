@@ -154,7 +154,7 @@ static int first_at_once(struct world *w) {
     return got;
 }
 
-static void test_what_was_reclaimed_is_not_passed_for_long(void **state) {
+static void test_reads_soon_stop_skipping_reclaimed_rows(void **state) {
     struct world *w = *state;
     enum { ROWS = 5000 };
     for (int i = 0; i < ROWS; i++) {
@@ -193,7 +193,7 @@ static void test_where_reads_pass_much_that_is_covered_it_goes_soon(void **state
     assert_false(get(w, "p", "00007"));
 }
 
-static void test_nothing_young_goes(void **state) {
+static void test_young_data_is_not_reclaimed(void **state) {
     struct world *w = *state;
     write_and_delete(w);
     w->seconds += GC_GRACE - 1;
@@ -281,7 +281,7 @@ static void *reclaim_always(void *arg) {
     return NULL;
 }
 
-static void test_reclaiming_beside_writers_and_readers(void **state) {
+static void test_reclaiming_while_others_write_and_read(void **state) {
     struct world *w = *state;
     pthread_t thread;
     void *failed;
@@ -325,7 +325,7 @@ static uint32_t take_changed(struct world *w) {
     return n;
 }
 
-static void test_expiry_is_told_once_with_the_row_as_it_was(void **state) {
+static void test_expiry_is_reported_once_with_the_row_before(void **state) {
     struct world *w = *state;
     struct told told = {0};
     eng_on_expiry(w->eng, take_expiry, &told);
@@ -417,14 +417,14 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_dead_data_goes_after_gc_grace),
-        TEST(test_what_was_reclaimed_is_not_passed_for_long),
+        TEST(test_reads_soon_stop_skipping_reclaimed_rows),
         TEST(test_where_reads_pass_much_that_is_covered_it_goes_soon),
-        TEST(test_nothing_young_goes),
+        TEST(test_young_data_is_not_reclaimed),
         TEST(test_puts_and_plain_gets_heal),
         TEST(test_one_far_timestamp_does_not_end_puts),
         TEST(test_a_failing_store_leaves_all_as_it_was),
-        TEST(test_reclaiming_beside_writers_and_readers),
-        TEST(test_expiry_is_told_once_with_the_row_as_it_was),
+        TEST(test_reclaiming_while_others_write_and_read),
+        TEST(test_expiry_is_reported_once_with_the_row_before),
         TEST(test_a_bucket_has_changed_when_it_was_written_or_reclaimed),
         cmocka_unit_test_setup_teardown(test_large_table_keeps_no_other_from_its_turn, setup, world_teardown),
     };

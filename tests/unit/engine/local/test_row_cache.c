@@ -119,7 +119,7 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
 }
 
 /* What is expired is in the cache as it is stored, until the reclaimer removes it. */
-static void test_what_is_reclaimed_is_not_in_the_cache(void **state) {
+static void test_reclaimed_rows_are_not_in_the_cache(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "kept", 10);
@@ -159,7 +159,7 @@ static void test_a_write_that_failed_is_not_seen(void **state) {
     assert_string_equal(get(w, "a"), "one");
 }
 
-static void test_injected_faults_of_reads_are_met(void **state) {
+static void test_injected_faults_fail_cached_reads_too(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     struct eng_row row;
@@ -178,7 +178,7 @@ static void test_injected_faults_of_reads_are_met(void **state) {
     assert_int_equal(hits(w), before + 1);
 }
 
-static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **state) {
+static void test_a_dropped_or_replaced_table_has_nothing_in_the_cache(void **state) {
     struct world *w = *state;
     put(w, "a", "one", 10);
     warm(w, "a");
@@ -190,7 +190,7 @@ static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **stat
     assert_string_equal(get_at(w, OTHER, "a"), "one");
 }
 
-static void test_a_saved_state_brings_its_own_rows(void **state) {
+static void test_a_restored_state_replaces_the_cached_rows(void **state) {
     struct world *w = *state;
     put(w, "a", "one", 10);
     assert_int_equal(eng_state_save(w->eng, "then", "", &w->e), 0);
@@ -233,7 +233,7 @@ static void test_a_pair_is_found_together(void **state) {
     assert_true(slice_is(pair.statics.cells[0].value, "t"));
 }
 
-static void test_memory_has_a_bound_and_what_is_read_again_stays(void **state) {
+static void test_memory_is_bounded_and_entries_read_again_stay(void **state) {
     struct world *w = *state;
     enum { ROWS = 400, HOT = 10 };
     static const uint8_t value[600];
@@ -319,7 +319,7 @@ enum { STEPS = 400 };
 enum { STEPS = 4000 };
 #endif
 
-static void test_what_is_written_stays_as_the_store_has_it(void **state) {
+static void test_cached_rows_equal_the_stored_rows_after_writes(void **state) {
     struct world *w = *state;
     uint64_t random = 7;
     for (int i = 0; i < STEPS; i++) {
@@ -332,7 +332,7 @@ static void test_what_is_written_stays_as_the_store_has_it(void **state) {
     }
 }
 
-static void test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice(void **state) {
+static void test_a_row_read_and_written_alternately_is_read_from_the_store_twice(void **state) {
     struct world *w = *state;
     char value[16];
     for (int i = 0; i < 50; i++) {
@@ -344,7 +344,7 @@ static void test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_tw
     assert_int_equal(hits(w), 48);
 }
 
-static void test_two_writes_of_a_row_in_one_batch_bring_nothing_back(void **state) {
+static void test_two_writes_of_a_row_in_one_batch_do_not_fill_the_cache(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "one", 10);
@@ -359,7 +359,7 @@ static void test_two_writes_of_a_row_in_one_batch_bring_nothing_back(void **stat
     assert_int_equal(hits(w), before);
 }
 
-static void test_a_row_that_grew_too_large_is_not_brought_back(void **state) {
+static void test_a_row_that_grew_too_large_is_not_cached_again(void **state) {
     struct world *w = *state;
     static const uint8_t large[ENGI_ROW_CACHE_VALUE_MAX + 1];
     put(w, "a", "one", 10);
@@ -373,7 +373,7 @@ static void test_a_row_that_grew_too_large_is_not_brought_back(void **state) {
 enum meanwhile { NOTHING, ANOTHER_BEFORE, ANOTHER_AFTER, TABLE_CHANGED, MEANWHILES };
 
 /* As a commit does it, step by step. */
-static void test_who_was_not_alone_brings_nothing_back(void **state) {
+static void test_reader_does_not_fill_cache_when_a_write_was_in_progress(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     struct engi_guards *slots = &own(w)->guards;
@@ -584,27 +584,30 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_row_under_a_deletion_stays_gone_when_that_is_purged, setup_rocksdb,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_reclaimed_is_not_in_the_cache, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_reclaimed_rows_are_not_in_the_cache, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_write_that_failed_is_not_seen, setup_rocksdb, world_teardown),
-        cmocka_unit_test_setup_teardown(test_injected_faults_of_reads_are_met, setup_rocksdb, world_teardown),
-        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_memory,
+        cmocka_unit_test_setup_teardown(test_injected_faults_fail_cached_reads_too, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_dropped_or_replaced_table_has_nothing_in_the_cache, setup_memory,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_rocksdb,
+        cmocka_unit_test_setup_teardown(test_a_dropped_or_replaced_table_has_nothing_in_the_cache, setup_rocksdb,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_a_restored_state_replaces_the_cached_rows, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_large_rows_are_not_kept, setup_rocksdb, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_memory, world_teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_rocksdb, world_teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_memory, world_teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_rocksdb, world_teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice,
+        cmocka_unit_test_setup_teardown(test_cached_rows_equal_the_stored_rows_after_writes,
+                                        setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_cached_rows_equal_the_stored_rows_after_writes,
                                         setup_rocksdb, world_teardown),
-        cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_bring_nothing_back, setup_memory,
+        cmocka_unit_test_setup_teardown(test_a_row_read_and_written_alternately_is_read_from_the_store_twice,
+                                        setup_rocksdb, world_teardown),
+        cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_do_not_fill_the_cache, setup_memory,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_brought_back, setup_memory,
+        cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_cached_again, setup_memory,
                                         world_teardown),
-        cmocka_unit_test_setup_teardown(test_who_was_not_alone_brings_nothing_back, setup_memory, world_teardown),
-        cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small,
+        cmocka_unit_test_setup_teardown(test_reader_does_not_fill_cache_when_a_write_was_in_progress,
+                                        setup_memory, world_teardown),
+        cmocka_unit_test_setup_teardown(test_memory_is_bounded_and_entries_read_again_stay, setup_small,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_small, world_teardown),
         cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_memory,

@@ -147,7 +147,7 @@ static void replay(struct servers *w, uint32_t died, size_t expected) {
     assert_int_equal(n, expected);
 }
 
-static void test_a_batch_leaves_nothing_in_its_log(void **state) {
+static void test_an_applied_batch_is_removed_from_its_log(void **state) {
     struct servers *w = *state;
     for (int i = 0; i < 2; i++) assert_int_equal(write_batch(w->engs[i], i + 1, &w->e), 0);
     assert_int_equal(count_rows(w, 1), 2);
@@ -312,7 +312,7 @@ static void test_verification_names_the_log_of_a_damaged_batch(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_batch_leaves_nothing_in_its_log),
+        TEST(test_an_applied_batch_is_removed_from_its_log),
         TEST(test_the_log_of_a_server_that_died_is_applied_and_removed),
         TEST(test_a_server_that_was_taken_for_dead_begins_another_log),
         TEST(test_a_log_that_cannot_be_registered_is_tried_again),
