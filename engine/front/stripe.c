@@ -6,7 +6,7 @@
 #include "engine/front/eng.h"
 #include "engine/front/lock_order.h"
 #include "engine/rows/key.h"
-#include "engine/rows/walk.h"
+#include "engine/rows/partition.h"
 
 static uint32_t stripe(const struct eng_part *part) {
     return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;

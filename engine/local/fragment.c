@@ -5,6 +5,7 @@
 
 #include "engine/local/local.h"
 #include "engine/rows/key.h"
+#include "engine/rows/partition.h"
 
 struct loose {
     struct slice key;
@@ -29,28 +30,22 @@ static int seek(struct step *s, struct err *e) {
     return buf_failed(&s->key) ? err_nomem(e) : s->it->ops->iter_move(s->it, KV_SEEK, buf_slice(&s->key), e);
 }
 
-static enum engi_kind kind_at(const struct step *s) { return s->it->key.p[s->prefix.n]; }
-
 /* Reads the partition's deletion, if there is one, and the loose range tombstones. */
 static int read_loose(struct step *s, struct err *e) {
+    struct engi_head h = engi_head_of(s->it, s->prefix, &s->key);
     size_t bytes = 0;
-    int64_t at;
-    buf_put_slice(&s->key, s->prefix);
-    int got = seek(s, e);
-    if (got > 0 && kind_at(s) == ENGI_PARTITION_DELETION &&
-        engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
-        return -1;
-    if (got < 0) return got;
-    buf_u8(&s->key, ENGI_RANGE_TOMBSTONE);
-    for (got = seek(s, e); got > 0 && kind_at(s) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(s->it, s->prefix);
-         got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e)) {
+    int got;
+    h.all = true;
+    while ((got = engi_head_next(&h, e)) > 0 && !h.fragmented) {
+        s->tombs.partition_ts = h.partition_ts;
+        if (h.kind != ENGI_RANGE_TOMBSTONE) continue;
         s->more = s->n_loose == ENGI_FRAGMENT_LOOSE || bytes >= ENGI_LOOSE_BYTES_MAX;
         if (s->more) break;
         struct loose *l = &s->loose[s->n_loose];
         bytes += s->it->key.n;
         l->key = arena_dup(&s->arena, s->it->key);
-        if (!l->key.p) return err_nomem(e);
-        if (engi_tomb_read(engi_rest(l->key, s->prefix.n), s->it->value, &l->tomb, e)) return -1;
+        l->tomb = h.tomb;
+        if (!l->key.p || engi_interval_keep(&l->tomb.range, &s->arena)) return err_nomem(e);
         s->n_loose++;
     }
     return got < 0 ? got : 0;

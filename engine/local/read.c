@@ -5,7 +5,7 @@
 #include "engine/local/local.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
-#include "engine/rows/walk.h"
+#include "engine/rows/partition.h"
 
 /* A mark that was removed since the cursor was opened may have stood for records that the cursor
  * still sees. */

@@ -19,7 +19,7 @@
 #include "engine/local/row_cache.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
-#include "engine/rows/tombstone.h"
+#include "engine/rows/partition.h"
 
 enum { KEYS_PER_ITERATOR = 4096, EXCLUSIVE_TRIES = 100 };
 
@@ -35,12 +35,11 @@ struct pass {
     struct kv_iter_spec kv;
     struct buf prefix, seek, value, lower, upper;
     struct arena tomb_arena;
-    struct engi_tombs tombs;
-    struct engi_window window;
+    struct engi_cover cover; /* the deletions of the partition */
     struct engi_purge_limits limits;
     int64_t ceiling;                 /* timestamps from this one on count as far */
-    /* of the partition: has fragments; loose ones were made into fragments; a row was busy */
-    bool fragmented, relieved, skipped;
+    bool relieved; /* the partition's loose range deletions were made into fragments */
+    bool skipped;  /* a row of the partition was busy */
     bool left[ENGI_MARKS];           /* marks that the bucket still needs */
     uint32_t since_open; /* of it: records visited */
 };
@@ -163,18 +162,11 @@ static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
 }
 
 static int visit_rows(struct pass *p, struct err *e) {
-    struct slice prefix = buf_slice(&p->prefix);
     int got = seek_to(p, ENGI_ROW, e);
     for (; got > 0 && kind_at(p) == ENGI_ROW; got = next(p, e)) {
-        struct slice ck = engi_rest(p->it->key, prefix.n);
-        if (p->fragmented && !engi_window_knows(&p->window, ck)) {
-            int rc = engi_window_load_at(&p->window, p->it, prefix, &p->seek, false, e);
-            if (rc) return rc;
-            ck = engi_rest(p->it->key, prefix.n);
-        }
-        int64_t ts = engi_tombs_at(&p->tombs, ck);
-        int64_t fragment = p->fragmented ? engi_window_at(&p->window, ck) : ENG_NO_TS;
-        int rc = visit_row(p, fragment > ts ? fragment : ts, e);
+        int64_t ts;
+        int rc = engi_cover_row(&p->cover, p->it, buf_slice(&p->prefix), &p->seek, false, &ts, e);
+        if (rc >= 0) rc = visit_row(p, ts, e);
         if (rc) return rc;
     }
     return got < 0 ? got : 0;
@@ -205,17 +197,17 @@ static int remove_deletion(struct pass *p, bool range, struct err *e) {
     return rc;
 }
 
-/* Visits the deletions after the rows below them, at the same moment of the store: by then the rows
- * that they cover are removed. */
+/* Visits the deletions after the rows below them, in the same snapshot: by then the rows that they
+ * cover are removed. */
 static int visit_deletions(struct pass *p, struct err *e) {
-    int got = seek_to(p, 0, e), rc = 0;
-    for (; got > 0 && kind_at(p) <= ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
-        int64_t ts, at;
-        if (kind_at(p) == ENGI_STATIC) continue;
-        if (engi_tomb_deletion(p->it->value, &ts, &at, e)) return -1;
-        bool range = kind_at(p) == ENGI_RANGE_TOMBSTONE, swallowed = range && ts <= p->tombs.partition_ts;
-        if (ts >= p->ceiling) p->left[ENGI_MARK_FAR] = true;
-        bool is_old = !p->skipped && at < p->limits.before_seconds;
+    struct engi_head h = engi_head_of(p->it, buf_slice(&p->prefix), &p->seek);
+    int got, rc;
+    h.all = true;
+    while ((got = engi_head_next(&h, e)) > 0) {
+        bool range = h.kind == ENGI_RANGE_TOMBSTONE, swallowed = range && h.tomb.ts <= h.partition_ts;
+        if (!range && h.kind != ENGI_PARTITION_DELETION) continue;
+        if (h.tomb.ts >= p->ceiling) p->left[ENGI_MARK_FAR] = true;
+        bool is_old = !p->skipped && h.tomb.at < p->limits.before_seconds;
         if (!is_old && !swallowed) p->left[ENGI_MARK_COVER] = true;
         else if ((rc = remove_deletion(p, range, e))) return rc;
         p->since_open++;
@@ -226,38 +218,27 @@ static int visit_deletions(struct pass *p, struct err *e) {
 
 /* ---- partitions ---- */
 
-/* Reads the records in front of the rows, and visits the static row. Returns AGAIN after the loose
- * range tombstones were fragmented. */
+/* Reads the head of the partition, and visits the static row. Returns AGAIN after it had the loose range
+ * deletions fragmented. */
 static int read_head(struct pass *p, struct err *e) {
-    struct slice prefix = buf_slice(&p->prefix);
-    struct engi_tomb tomb;
+    struct engi_head h = engi_head_of(p->it, buf_slice(&p->prefix), &p->seek);
+    int got;
     arena_reset(&p->tomb_arena);
-    engi_tombs_init(&p->tombs, &p->tomb_arena);
-    engi_window_reset(&p->window);
-    p->fragmented = p->skipped = false;
-    int got = seek_to(p, 0, e);
-    if (got > 0 && kind_at(p) == ENGI_PARTITION_DELETION) {
-        int64_t at;
-        if (engi_tomb_deletion(p->it->value, &p->tombs.partition_ts, &at, e)) return -1;
-        got = next(p, e);
-    }
-    if (got > 0 && kind_at(p) == ENGI_STATIC) {
-        int rc = visit_row(p, p->tombs.partition_ts, e);
+    engi_cover_begin(&p->cover, &p->tomb_arena);
+    p->skipped = false;
+    while ((got = engi_head_next(&h, e)) > 0) {
+        int rc = h.kind == ENGI_STATIC ? visit_row(p, h.partition_ts, e) : 0;
+        p->cover.tombs.partition_ts = h.partition_ts;
         if (rc) return rc;
-        got = next(p, e);
-    }
-    for (; got > 0 && kind_at(p) == ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
-        p->fragmented = engi_on_fragment(p->it, prefix);
-        if (p->fragmented) break;
+        if (h.kind != ENGI_RANGE_TOMBSTONE) continue;
         if (!p->relieved) {
             p->relieved = true;
-            return engi_fragment_all(p->own, prefix, e) || reopen(p, e) ? -1 : AGAIN;
+            return engi_fragment_all(p->own, h.prefix, e) || reopen(p, e) ? -1 : AGAIN;
         }
-        if (engi_tomb_read(engi_rest(p->it->key, prefix.n), p->it->value, &tomb, e) ||
-            engi_tombs_add(&p->tombs, &tomb, e))
-            return -1;
+        if (engi_tombs_add(&p->cover.tombs, &h.tomb, e)) return -1;
     }
-    return got < 0 ? got : engi_tombs_fragment(&p->tombs, e);
+    p->cover.fragmented = h.fragmented;
+    return got < 0 ? got : engi_tombs_fragment(&p->cover.tombs, e);
 }
 
 /* ---- buckets ---- */
@@ -273,7 +254,7 @@ static int visit_bucket(struct pass *p, struct err *e) {
         p->relieved = false;
         do rc = read_head(p, e);
         while (rc == AGAIN);
-        bool deletions = p->fragmented || p->tombs.n || p->tombs.partition_ts != ENG_NO_TS;
+        bool deletions = p->cover.fragmented || p->cover.tombs.n || p->cover.tombs.partition_ts != ENG_NO_TS;
         if (!rc) rc = visit_rows(p, e);
         if (!rc && deletions) rc = visit_deletions(p, e);
         if (!rc && p->since_open > KEYS_PER_ITERATOR) rc = reopen(p, e);
@@ -353,7 +334,7 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);
-    engi_window_init(&p->window);
+    engi_cover_init(&p->cover);
     /* From the position to the end of the table, and then the buckets before it that reads passed. */
     uint32_t first = o->whole ? (uint32_t)*o->position : 0;
     int rc = 0;
@@ -371,7 +352,7 @@ int local_reclaim(struct store *s, const struct store_reclaim *o, struct err *e)
     }
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     arena_fini(&p->tomb_arena);
-    engi_window_fini(&p->window);
+    engi_cover_fini(&p->cover);
     free(p);
     return rc;
 }

@@ -7,7 +7,7 @@
 #include "engine/local/rocksdb/kv_named.h"
 #include "engine/rows/batch.h"
 #include "engine/rows/key.h"
-#include "engine/rows/walk.h"
+#include "engine/rows/partition.h"
 
 /* The state that all handles of a store share. */
 struct content {

@@ -12,7 +12,7 @@
 #include "engine/rados/read.h"
 #include "engine/rados/reclaim.h"
 #include "engine/rows/batch.h"
-#include "engine/rows/walk.h"
+#include "engine/rows/partition.h"
 
 enum {
     BALLOT_BYTES = 8,

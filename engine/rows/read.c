@@ -1,7 +1,7 @@
 /* Reads of one row, alone or with its partition's static row. */
 #include "engine/rows/purge.h"
 #include "engine/rows/key.h"
-#include "engine/rows/walk.h"
+#include "engine/rows/partition.h"
 
 enum { KEY_ON_STACK = 512 };
 

@@ -12,7 +12,7 @@
 #include "engine/rows/purge.h"
 #include "engine/rows/key.h"
 #include "engine/rows/row_codec.h"
-#include "engine/rows/tombstone.h"
+#include "engine/rows/partition.h"
 #include "engine/store.h"
 
 enum {
@@ -53,8 +53,7 @@ struct eng_scan {
     struct eng_part part;     /* that is in it */
     struct buf seek;          /* scratch; also the target of AT_SEEK */
     struct buf lower, upper;
-    struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
-    struct engi_window window; /* the fragments around the row */
+    struct engi_cover cover; /* the deletions of the partition */
     struct store_range range; /* of the cursor */
     struct eng_row statics, row;
     struct rowi_shape shape; /* of the row, where it is laid out */
@@ -66,7 +65,6 @@ struct eng_scan {
     bool stays;                           /* the row's bytes do */
     bool on_key;                          /* the iterator stands on a key */
     uint32_t covered;                     /* rows of the partition passed over because a deletion covers them */
-    bool fragmented;                         /* the partition has fragments of range tombstones */
     bool relieved;                        /* its loose tombstones were fragmented for this scan */
     /* every row up to the partition's end is wanted, and no deletion covers one */
     bool plain;
@@ -180,7 +178,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
     arena_init(&s->row_arena, ROW_CHUNK, 0);
     arena_init(&s->kept, KEPT_CHUNK, 0);
-    engi_window_init(&s->window);
+    engi_cover_init(&s->cover);
     buf_init(&s->prefix, 0);
     buf_init(&s->seek, 0);
     buf_init(&s->lower, 0);
@@ -210,7 +208,7 @@ void eng_scan_close(struct eng_scan *s) {
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);
     arena_fini(&s->kept);
-    engi_window_fini(&s->window);
+    engi_cover_fini(&s->cover);
     buf_fini(&s->prefix);
     buf_fini(&s->seek);
     buf_fini(&s->lower);
@@ -256,48 +254,17 @@ static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
 
-/* Whether some slice may have rows in the range. */
-static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
-    if (!s->n_slices) return false;
-    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
-    return (range->no_end || slice_cmp(range->to, first->from) > 0) &&
-           (last->no_end || slice_cmp(range->from, last->to) < 0);
-}
-
-/* Reads the loose range tombstones newer than the partition's deletion, which may have rows of the
- * slices. The older ones are skipped together. Returns 1 for all, or 0 if there are more than a
- * scan handles. */
-static int read_all_loose(struct eng_scan *s, struct err *e) {
-    size_t bytes = 0;
-    int got = s->on_key;
-    for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
-        struct engi_tomb tomb;
-        s->fragmented = engi_on_fragment(s->it, buf_slice(&s->prefix));
-        if (s->fragmented) return 1;
-        bytes += s->it->key.n;
-        if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
-        s->cost->tombstones++;
-        if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
-        bool newer = tomb.ts > s->tombs.partition_ts;
-        if (newer && is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e)) return -1;
-        enum kv_move how = newer || key_rest(s).p[0] != ENGI_LOOSE ? KV_NEXT : KV_SEEK;
-        s->seek.n = 0;
-        if (how == KV_SEEK) engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
-        got = move(s, how, e);
-    }
-    return got < 0 ? got : 1;
-}
-
 /* Counts the deletions of the partition and of ranges in the slices. Loose tombstones and fragments
  * are split together, so that their count does not depend on how many are loose. Leaves the
  * iterator at any position. */
 static int count_markers(struct eng_scan *s, struct err *e) {
-    struct engi_tombs all = s->tombs;
-    if (s->fragmented) {
+    const struct engi_tombs *tombs = &s->cover.tombs;
+    struct engi_tombs all = *tombs;
+    if (s->cover.fragmented) {
         engi_tombs_init(&all, &s->partition_arena);
-        all.partition_ts = s->tombs.partition_ts;
-        for (uint32_t i = 0; i < s->tombs.n; i++)
-            if (engi_tombs_add(&all, &s->tombs.tombs[i], e)) return -1;
+        all.partition_ts = tombs->partition_ts;
+        for (uint32_t i = 0; i < tombs->n; i++)
+            if (engi_tombs_add(&all, &tombs->tombs[i], e)) return -1;
         uint32_t room = ENG_MARKERS_MAX;
         for (uint32_t i = 0; i < s->n_slices; i++) {
             const struct engi_interval *slice = &s->slices[i];
@@ -317,50 +284,64 @@ static int count_markers(struct eng_scan *s, struct err *e) {
         if (engi_tombs_fragment(&all, e)) return -1;
     }
     uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
-    s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
+    s->n_markers = (tombs->partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
     return 0;
 }
 
-/* Reads the records in front of the rows, if there may be any. Leaves the iterator at any position.
- * 1, 0 as above. */
-static int read_head(struct eng_scan *s, struct err *e) {
-    struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
-    bool deleted = may_be_deleted(s, part.token);
-    if (!deleted && !s->spec.statics) return 1;
-    int got = s->on_key;
-    while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
-        uint8_t kind = s->it->key.p[s->prefix.n];
-        int64_t at;
-        s->cost->tombstones += kind == ENGI_PARTITION_DELETION;
-        if (kind == ENGI_PARTITION_DELETION && engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e))
-            return -1;
-        if (kind == ENGI_STATIC && s->spec.statics) {
-            if (s->tier == ENG_TIER_CACHE && s->it->value.n > ENG_CACHE_BYTES_MAX) return ENG_INCOMPLETE;
-            struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
-            if (!bytes.p) return err_nomem(e);
-            eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
-            int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
-            if (visible < 0) return -1;
-            s->has_static = visible > 0;
-            s->static_expired = !visible && s->spec.expired && s->statics.n_expired;
-        }
-        got = move(s, KV_NEXT, e);
-    }
-    if (got < 0) return got;
-    got = read_all_loose(s, e);
-    if (got <= 0) return got;
-    if (engi_tombs_fragment(&s->tombs, e)) return -1;
-    int rc = s->spec.deletions && deleted && !s->resuming ? count_markers(s, e) : 0;
-    return rc ? rc : got;
+/* Reads the static row. */
+static int read_static(struct eng_scan *s, struct slice value, struct err *e) {
+    if (s->tier == ENG_TIER_CACHE && value.n > ENG_CACHE_BYTES_MAX) return ENG_INCOMPLETE;
+    struct slice bytes = arena_dup(&s->partition_arena, value);
+    if (!bytes.p) return err_nomem(e);
+    eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
+    int visible = decode(s, bytes, &s->partition_arena, s->cover.tombs.partition_ts, &s->statics, e);
+    if (visible < 0) return -1;
+    s->has_static = visible > 0;
+    s->static_expired = !visible && s->spec.expired && s->statics.n_expired;
+    return 0;
 }
 
-/* Of a partition that is not wanted. It counts as a row towards what the scan may pass. */
-static int pass_partition(struct eng_scan *s, struct err *e) {
+/* Reads the head of the partition, if it may have one: its deletion, its static row, and the loose range
+ * deletions that are newer than its deletion and may cover rows of the slices. Leaves the iterator at
+ * any position. Returns 1, or 0 if there are more loose ones than a scan handles. */
+static int read_head(struct eng_scan *s, struct err *e) {
+    struct engi_tombs *tombs = &s->cover.tombs;
+    const struct engi_interval *first = s->slices, *last = s->slices + (s->n_slices ? s->n_slices - 1 : 0);
+    struct engi_head h = engi_head_of(s->it, buf_slice(&s->prefix), &s->seek);
+    bool deleted = may_be_deleted(s, s->part.token);
+    size_t bytes = 0;
+    int got = 0, rc = 0;
+    if (!deleted && !s->spec.statics) return 1;
+    h.on_key = s->on_key;
+    for (uint32_t n_loose = 0; !rc && (got = engi_head_next(&h, e)) > 0;) {
+        tombs->partition_ts = h.partition_ts;
+        if (h.kind == ENGI_STATIC && s->spec.statics) rc = read_static(s, s->it->value, e);
+        s->cost->tombstones += h.kind == ENGI_PARTITION_DELETION;
+        if (h.kind != ENGI_RANGE_TOMBSTONE) continue;
+        const struct engi_interval *range = &h.tomb.range;
+        bytes += s->it->key.n;
+        if (!s->relieved && (n_loose++ >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
+        s->cost->tombstones++;
+        bool wanted = s->n_slices && h.tomb.ts > tombs->partition_ts &&
+                      (range->no_end || slice_cmp(range->to, first->from) > 0) &&
+                      (last->no_end || slice_cmp(range->from, last->to) < 0);
+        if (wanted && engi_tombs_add(tombs, &h.tomb, e)) return -1;
+    }
+    s->on_key = h.on_key;
+    s->cover.fragmented = h.fragmented;
+    if (rc || got < 0) return rc ? rc : got;
+    if (engi_tombs_fragment(tombs, e)) return -1;
+    rc = s->spec.deletions && deleted && !s->resuming ? count_markers(s, e) : 0;
+    return rc ? rc : 1;
+}
+
+/* Skips a partition that is not wanted. It counts as a row towards what the scan may read. */
+static int skip_partition(struct eng_scan *s, struct err *e) {
     seek_kind(s, ENGI_PAST);
     if (s->rows_left == 0) return s->tier == ENG_TIER_CACHE ? ENG_INCOMPLETE : ENG_PAUSED;
     s->rows_left--;
-    /* Where it has a single record, the next one is that of another partition. */
-    int got = s->spec.reverse ? 1 : move(s, KV_NEXT, e);
+    /* If the partition has a single record, the next one is another partition's. */
+    int got = move(s, KV_NEXT, e);
     if (got == 0) s->state = AT_END;
     return got < 0 ? got : 0;
 }
@@ -387,18 +368,17 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     if (buf_failed(&s->prefix)) return err_nomem(e);
     s->part = engi_prefix_part(buf_slice(&s->prefix));
     arena_reset(&s->partition_arena);
-    engi_tombs_init(&s->tombs, &s->partition_arena);
+    engi_cover_begin(&s->cover, &s->partition_arena);
     s->has_static = s->static_expired = s->delivered = false;
     s->n_markers = 0;
     s->slice = 0;
     int wanted = s->spec.wants ? s->spec.wants(s->spec.wants_arg, &s->part, e) : 1;
-    if (UNLIKELY(wanted <= 0)) return wanted ? -1 : pass_partition(s, e);
+    if (UNLIKELY(wanted <= 0)) return wanted ? -1 : skip_partition(s, e);
     struct slice resume = s->spec.resume_key,
                  key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
-    s->fragmented = s->plain = false;
+    s->plain = false;
     s->covered = 0;
-    engi_window_reset(&s->window);
     if ((got = read_head(s, e)) < 0) return got;
     if (got == 0) { /* has the loose range tombstones fragmented, and starts again with a new view */
         if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
@@ -466,7 +446,7 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     if (got < 0) return got;
     s->state = AT_ROW;
     s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->view.dropped &&
-               !s->fragmented && !s->tombs.n && s->tombs.partition_ts == ENG_NO_TS;
+               !s->cover.fragmented && !s->cover.tombs.n && s->cover.tombs.partition_ts == ENG_NO_TS;
     if (got == 0 || !in_slice(s, slice)) {
         s->slice++;
         s->state = AT_SLICE;
@@ -511,23 +491,21 @@ static inline struct slice row_bytes(struct eng_scan *s) {
 
 /* AT_ROW */
 static int look_at_row(struct eng_scan *s, struct err *e) {
-    if (s->fragmented && !engi_window_knows(&s->window, key_rest(s))) {
-        int rc = engi_window_load_at(&s->window, s->it, buf_slice(&s->prefix), &s->seek, s->spec.reverse, e);
-        if (rc) return rc;
-        s->cost->tombstones += s->window.n;
-        if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
-        s->rows_left -= s->window.n < s->rows_left ? s->window.n : s->rows_left;
+    int64_t del_ts;
+    int loads = engi_cover_row(&s->cover, s->it, buf_slice(&s->prefix), &s->seek, s->spec.reverse, &del_ts, e);
+    if (UNLIKELY(loads)) {
+        uint32_t read = s->cover.window.n;
+        if (loads < 0) return loads;
+        s->cost->tombstones += read;
+        if (s->tier == ENG_TIER_CACHE && s->rows_left < read) return ENG_INCOMPLETE;
+        s->rows_left -= read < s->rows_left ? read : s->rows_left;
     }
     size_t n = s->it->value.n;
     if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
     if (s->rows_left == 0 || s->bytes_left == 0) return ENG_PAUSED;
     s->rows_left--;
     s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
-    struct slice ck = key_rest(s);
     s->row.kind = ENG_ROW;
-    int64_t del_ts = engi_tombs_at(&s->tombs, ck);
-    int64_t fragment_ts = s->fragmented ? engi_window_at(&s->window, ck) : ENG_NO_TS;
-    if (fragment_ts > del_ts) del_ts = fragment_ts;
     s->expired = false;
     bool lays_out = s->spec.layout && !s->view.dropped && del_ts == ENG_NO_TS;
     struct arena_mark mark = arena_mark(&s->kept);

@@ -17,8 +17,7 @@ static int too_many(const struct engi_tombs *t, struct err *e) {
     return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
 }
 
-/* Copies an interval's bounds to the arena. */
-static int keep(struct engi_interval *i, struct arena *a) {
+int engi_interval_keep(struct engi_interval *i, struct arena *a) {
     i->from = arena_dup(a, i->from);
     i->to = i->no_end ? slice_of("", 0) : arena_dup(a, i->to);
     return i->from.p && i->to.p ? 0 : -1;
@@ -34,7 +33,7 @@ int engi_tombs_add(struct engi_tombs *t, const struct engi_tomb *tomb, struct er
         t->tombs = grown;
         t->cap = cap;
     }
-    if (keep(&kept.range, t->arena)) return too_many(t, e);
+    if (engi_interval_keep(&kept.range, t->arena)) return too_many(t, e);
     t->tombs[t->n++] = kept;
     return 0;
 }
@@ -137,6 +136,11 @@ uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval
 
 /* ---- records ---- */
 
+bool engi_on_fragment(const struct kv_iter *it, struct slice prefix) {
+    return it->key.n > prefix.n + 2 && memcmp(it->key.p, prefix.p, prefix.n) == 0 &&
+           it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE && it->key.p[prefix.n + 1] == ENGI_FRAGMENT;
+}
+
 static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "a stored tombstone is damaged"); }
 
 int engi_tomb_deletion(struct slice value, int64_t *ts, int64_t *at, struct err *e) {
@@ -152,8 +156,7 @@ int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out,
     if (rowi_open(&r, value) || engi_range_read(rest, &out->range)) return damaged(e);
     out->ts = r.head.del_ts;
     out->at = r.head.del_at;
-    /* Readers seek behind the loose ones of a time, so that the key's must be that of the
-     * deletion. */
+    /* Readers seek past the loose ones up to a time, so the key's time must be the deletion's. */
     if (rest.p[0] == ENGI_LOOSE && load_u64(rest.p + 1) != ((uint64_t)out->ts ^ (1ull << 63))) return damaged(e);
     if (rest.p[0] == ENGI_FRAGMENT) out->range.from = r.head.key_image;
     return out->range.from.p ? 0 : damaged(e);
@@ -168,102 +171,4 @@ void engi_tomb_value(struct buf *out, const struct engi_tomb *tomb, bool fragmen
     if (fragmented) head.key_image = tomb->range.from;
     rowi_begin(&w, out, &head);
     rowi_end(&w);
-}
-
-/* ---- the window ---- */
-
-void engi_window_init(struct engi_window *w) {
-    arena_init(&w->arena, 1024, 0);
-    engi_window_reset(w);
-}
-
-void engi_window_fini(struct engi_window *w) { arena_fini(&w->arena); }
-
-void engi_window_reset(struct engi_window *w) {
-    w->n = 0;
-    w->size = ENGI_WINDOW_MIN;
-    w->loaded = false;
-}
-
-bool engi_on_fragment(const struct kv_iter *it, struct slice prefix) {
-    return it->key.n > prefix.n + 2 && memcmp(it->key.p, prefix.p, prefix.n) == 0 &&
-           it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE && it->key.p[prefix.n + 1] == ENGI_FRAGMENT;
-}
-
-/* Takes the fragment that the iterator stands on; 1 if there is room for more. */
-static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, size_t *bytes, struct err *e) {
-    struct engi_tomb *t = &w->tombs[w->n];
-    if (engi_tomb_read(engi_rest(it->key, prefix), it->value, t, e)) return -1;
-    *bytes += t->range.from.n + t->range.to.n;
-    if (keep(&t->range, &w->arena)) return err_nomem(e);
-    w->n++;
-    return w->n < w->size && *bytes < ENGI_WINDOW_BYTES_MAX;
-}
-
-/* Takes the first fragment that ends after ck, on which the iterator stands if it is there, and
- * others onwards or, in reverse, backwards from it. The known range ends at the last one taken, or
- * has no end; in reverse it begins at the last one, or at the partition's begin, and ends with the
- * first one. */
-static int take_all(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, bool reverse,
-                    struct err *e) {
-    size_t bytes = 0;
-    int more = 1;
-    bool first = got > 0 && engi_on_fragment(it, prefix);
-    if (first) more = take(w, it, prefix.n, &bytes, e);
-    while (got > 0 && more > 0 && (first || reverse)) {
-        got = it->ops->iter_move(it, reverse ? KV_PREV : KV_NEXT, prefix, e);
-        if (got <= 0 || !engi_on_fragment(it, prefix)) break;
-        more = take(w, it, prefix.n, &bytes, e);
-    }
-    if (more < 0 || got < 0) return more < 0 ? more : got;
-    const struct engi_interval *begin = &w->tombs[0].range, *last = w->n ? &w->tombs[w->n - 1].range : begin;
-    w->known.no_end = reverse ? !first || begin->no_end : more > 0 || last->no_end;
-    if (!w->known.no_end) w->known.to = reverse ? begin->to : last->to;
-    if (reverse) w->known.from = more > 0 ? slice_of("", 0) : last->from;
-    for (uint32_t i = 0; reverse && i < w->n / 2; i++) {
-        struct engi_tomb t = w->tombs[i];
-        w->tombs[i] = w->tombs[w->n - 1 - i];
-        w->tombs[w->n - 1 - i] = t;
-    }
-    return 0;
-}
-
-int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
-                     struct err *e) {
-    struct buf seek;
-    if (w->loaded && w->size < ENGI_WINDOW_MAX) w->size *= 2;
-    w->n = 0;
-    w->loaded = false;
-    arena_reset(&w->arena);
-    w->known = (struct engi_interval){.from = arena_dup(&w->arena, ck), .to = slice_of("", 0)};
-    w->tombs = ARENA_ARRAY(&w->arena, w->size, struct engi_tomb);
-    buf_init(&seek, 0);
-    engi_key_fragment_after(&seek, prefix, ck);
-    bool ready = w->known.from.p && w->tombs && !buf_failed(&seek);
-    int got = ready ? it->ops->iter_move(it, KV_SEEK, buf_slice(&seek), e) : err_nomem(e);
-    buf_fini(&seek);
-    int rc = got < 0 ? got : take_all(w, it, prefix, got, reverse, e);
-    w->loaded = rc == 0;
-    return rc;
-}
-
-int engi_window_load_at(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct buf *seek, bool reverse,
-                        struct err *e) {
-    seek->n = 0;
-    buf_put_slice(seek, it->key);
-    if (buf_failed(seek)) return err_nomem(e);
-    int rc = engi_window_load(w, it, prefix, engi_rest(buf_slice(seek), prefix.n), reverse, e);
-    if (!rc) rc = it->ops->iter_move(it, KV_SEEK, buf_slice(seek), e);
-    return rc == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : rc < 0 ? rc : 0;
-}
-
-int64_t engi_window_at(const struct engi_window *w, struct slice ck) {
-    uint32_t lo = 0, hi = w->n;
-    while (lo < hi) { /* the first fragment that ends after ck */
-        uint32_t mid = lo + (hi - lo) / 2;
-        const struct engi_interval *r = &w->tombs[mid].range;
-        if (!r->no_end && slice_cmp(r->to, ck) <= 0) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo < w->n && engi_interval_covers(&w->tombs[lo].range, ck) ? w->tombs[lo].ts : ENG_NO_TS;
 }

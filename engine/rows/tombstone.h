@@ -44,48 +44,21 @@ bool engi_tombs_next(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *
 /* Number of fragmented ranges in the slices. */
 uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices);
 
+/* Copies the bounds to the arena. Returns -1 if it has no memory. */
+int engi_interval_keep(struct engi_interval *i, struct arena *a) MUST_CHECK;
+
 /* ---- records ---- */
 
 /* The deletion that a stored value holds. Returns -1 if damaged. */
 int engi_tomb_deletion(struct slice value, int64_t *ts, int64_t *at, struct err *e) MUST_CHECK;
-/* A loose record or a fragmented one: the key behind the kind, and the value; the slices point into
- * both. */
+/* Decodes a loose or a fragmented record. rest is the key after the kind; the result points into rest
+ * and value. */
 int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out, struct err *e) MUST_CHECK;
 /* Decodes any record, or one operand of it, of a partition (record.c). Returns -1 if it is damaged,
  * and e says how. Memory comes from the arena. */
 int engi_check_record(struct slice key, struct slice value, struct arena *a, struct err *e) MUST_CHECK;
-/* Whether the iterator stands on a fragment of the partition. */
+/* Whether the iterator is on a fragment of the partition. */
 struct kv_iter;
 bool engi_on_fragment(const struct kv_iter *it, struct slice prefix);
 /* Appends the value of a record: with the start of a fragment. */
 void engi_tomb_value(struct buf *out, const struct engi_tomb *tomb, bool fragmented);
-
-/* ---- a window of fragments ---- */
-
-enum { ENGI_WINDOW_MIN = 4, ENGI_WINDOW_MAX = 256, ENGI_WINDOW_BYTES_MAX = 256 << 10 };
-
-/* The fragments of every clustering key in [from, to). */
-struct engi_window {
-    struct arena arena;
-    struct engi_tomb *tombs; /* ascending */
-    uint32_t n, size;                        /* size: how many the next load takes */
-    struct engi_interval known;
-    bool loaded;
-};
-
-void engi_window_init(struct engi_window *w);
-void engi_window_fini(struct engi_window *w);
-/* For another partition. */
-void engi_window_reset(struct engi_window *w);
-static inline bool engi_window_knows(const struct engi_window *w, struct slice ck) {
-    return w->loaded && engi_interval_covers(&w->known, ck);
-}
-/* Loads the fragment at ck, and from there on in the direction of the scan. The iterator ends up
- * anywhere. 0, -1, ENG_INCOMPLETE. */
-int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
-                     struct err *e) MUST_CHECK;
-/* The same at the row that the iterator stands on, to which the iterator then moves back. seek:
- * scratch. */
-int engi_window_load_at(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct buf *seek, bool reverse,
-                        struct err *e) MUST_CHECK;
-int64_t engi_window_at(const struct engi_window *w, struct slice ck);
