@@ -11,7 +11,7 @@ struct eng_backup {
 };
 
 /* A backup of the whole store into a folder of backups, which is made when it is not there;
- * everything acknowledged before the call is in it. keep: only the newest so many stay; 0 for all.
+ * everything acknowledged before the call is in it. keep: the number of backups to keep; 0 for all.
  * Blocking, long; while rows are written. */
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out,
                     struct err *e) MUST_CHECK;

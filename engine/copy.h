@@ -10,14 +10,14 @@ int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_
 
 /* A stored record of a table, to move it to another engine (tools/tally/move.c). */
 struct eng_record {
-    struct slice at;  /* to go on from; it does not depend on the table's id */
+    struct slice at;  /* where to continue; it does not depend on the table's id */
     struct slice key; /* without the table's id */
     struct slice value; /* the reconciliation of everything that was written to the record */
 };
 /* Calls fn for each stored record of a table, in the order of its place, from one on (empty: the
  * first). Deletions and what has expired are records, too; a range deletion has the same form from
- * every store. Ballots are none: conditional writes of another store begin anew. fn returns 0 to go
- * on, -1 to stop with its error. Blocking, long. */
+ * every store. Ballots are not included: conditional writes in another store start with new ones. fn
+ * returns 0 to continue, -1 to stop with its error. Blocking, long. */
 typedef int (*eng_record_fn)(void *arg, const struct eng_record *r, struct err *e);
 int eng_each_record(struct eng *eng, uint32_t table, struct slice from, eng_record_fn fn, void *arg,
                     struct err *e) MUST_CHECK;

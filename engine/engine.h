@@ -7,7 +7,7 @@
  * scan or get a row, in the cache-only tier on a loop (ENG_INCOMPLETE: try again in the blocking
  * tier on another thread), pull items, close.
  *
- * The engine knows bytes: table ids, serialised partition keys with their tokens, clustering keys
+ * The engine stores bytes: table ids, serialised partition keys with their tokens, clustering keys
  * in key form, column ids, values as they are.
  */
 #pragma once
@@ -21,14 +21,14 @@ struct eng;
 struct eng_batch;
 struct eng_scan;
 
-/* Results of reads beside 0, 1 and -1; err is not set. INCOMPLETE: in the cache-only tier, the data
- * is on disk only or is too much. */
-enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
-/* Results of eng_batch_try_commit beside 0 and -1. BUSY: the store wants writers to wait. MET:
- * other commits are writing the same rows. */
+/* Results of a read in addition to 0, 1 and -1; err is not set. INCOMPLETE: in the cache-only tier, the
+ * data is only on disk, or is too much. PAUSED: the scan has read as much as eng_scan_allow allowed. */
+enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -6 };
+/* Results of a write in addition to 0 and -1. BUSY: the store accepts no write until it has flushed or
+ * compacted; or, for eng_table_drop, batches still hold writes. MET: other commits write the same rows. */
 enum { ENG_BUSY = -3, ENG_MET = -5 };
-/* Result of eng_meta_write and eng_batch_commit_locked beside 0 and -1: a condition does not
- * hold. */
+/* Result of eng_meta_write and eng_batch_commit_locked in addition to 0 and -1: a condition
+ * does not hold. */
 enum { ENG_CHANGED = -4 };
 
 enum eng_durability {
@@ -43,7 +43,7 @@ enum eng_durability {
  * flushed. */
 enum { ENG_MEMTABLES = 4 };
 
-/* Faults of a shared store in memory, for tests: each once in so many times, 0: never. */
+/* Faults of a shared store in memory, for tests: each value n injects one fault per n operations; 0 for none. */
 struct eng_test_faults {
     uint64_t seed;
     uint32_t conflict_in;    /* a conditional write fails as if another engine had written */
@@ -59,7 +59,7 @@ struct eng_rados {
     const char *conf, *pool; /* path of ceph.conf; the pool's name */
     uint64_t split_keys;     /* a shard with more keys splits; 0 for the default */
     /* Names this engine to the others, in eng_peer_died: a random number, another one each time. 0 if
-     * they will not be told of its death */
+     * nothing reports its death */
     uint32_t incarnation;
 };
 
@@ -67,7 +67,7 @@ struct eng_options {
     const struct eng_rados *rados; /* keeps rows and named records there, and nothing in data_dir; NULL if no */
     const char *data_dir; /* NULL if rows are in memory */
     enum eng_durability durability;
-    /* open a store that is damaged in front of acknowledged rows, and lose the rows behind the
+    /* open a store that is damaged before acknowledged rows, and lose the rows after the
      * damage */
     bool cut_damage;
     size_t block_cache_bytes, memtable_bytes; /* memtable: each of ENG_MEMTABLES; 0 means defaults */
@@ -76,7 +76,7 @@ struct eng_options {
     unsigned background_jobs;                 /* flushes and compactions at a time; 0 for default */
     uint32_t reclaim_rows_per_second; /* pace of the reclaimer; 0 for no reclaimer */
     struct clock *clock;
-    bool shared;         /* the store is in memory, and other engines will be opened beside this one */
+    bool shared;         /* the store is in memory, and other engines will share it */
     struct eng *beside;  /* shares that engine's store in memory; closed in any order */
     const struct eng_test_faults *faults; /* of a shared store in memory; NULL if none */
 };
@@ -146,13 +146,13 @@ int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHE
 /* eng_batch_commit of a batch that depends on reads of the parts, which this thread has locked.
  * ENG_CHANGED: another engine has written to some of them since they were locked. written[i]:
  * parts[i] was written nevertheless; of a batch of one partition nothing was. err is what
- * eng_batch_commit reports; the caller may lock, read and decide anew. */
+ * eng_batch_commit reports; the caller may lock, read and decide again. */
 int eng_batch_commit_locked(struct eng_batch *b, const struct eng_part *const *parts, uint32_t n, bool *written,
                             uint64_t *seq, struct err *e) MUST_CHECK;
 /* eng_batch_commit without waiting. After ENG_BUSY and ENG_MET the batch is still to be committed,
  * and may be added to. ENG_MET is returned only for a batch with a function of eng_batch_on_met:
  * the engine calls it, on any thread, when the rows may be free; it must not call the engine. A
- * batch is put off for at most ENG_MET_US; after that the commit waits for the rows. */
+ * batch is deferred for at most ENG_MET_US; after that the commit waits for the rows. */
 enum { ENG_MET_US = 200000 };
 void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg);
 int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
@@ -191,7 +191,7 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
  * on disk another way. */
 bool eng_failed(const struct eng *eng);
 /* Whether writes are taken; if not, the reason goes to why. Any thread; may write a few bytes to
- * find out. Of a remote store: whether it answers, without waiting for it. */
+ * find out. For a remote store: whether it responds, without waiting for it. */
 bool eng_ready(struct eng *eng, char *why, size_t size);
 /* Another engine on the store, which was opened with this incarnation, has died, or may have: soon this one completes
  * the batches that it has left unfinished. Waits for nothing. Any thread. */
@@ -247,7 +247,7 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
                 struct slice ck, int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost,
                 struct err *e) MUST_CHECK;
 
-/* A row and the static row of its partition, as they were at one moment. */
+/* A row and the static row of its partition, in one consistent snapshot. */
 struct eng_pair {
     bool has_row, has_statics; /* visible */
     bool expired;              /* not visible, because its time to live has ended: row is as still stored */
@@ -261,8 +261,8 @@ struct eng_scan_spec {
     uint32_t table;
     const struct eng_part *part;      /* one partition, or NULL: a range of tokens */
     int64_t token_from, token_to;     /* both inclusive; used when part is NULL */
-    /* Of a range of tokens. 1; 0 if the scan passes over the partition, which counts as not read; -1
-     * if it fails. NULL means all are wanted. */
+    /* For a range of tokens. Returns 1, or 0 to skip the partition, which counts as not read, or -1
+     * on error. NULL to read all. */
     int (*wants)(void *arg, const struct eng_part *part, struct err *e);
     void *wants_arg;
     /* of clustering keys, in table order, not overlapping; n_slices 0: whole partitions */
@@ -282,14 +282,14 @@ struct eng_scan_spec {
     /* The end of the page before; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */
     struct slice resume_ck;  /* p NULL: before the partition's first row; else after this row (in scan order) */
-    bool resume_skip;        /* the partition itself is done: go on after it */
+    bool resume_skip;        /* the partition itself is done: continue after it */
     bool resume_statics;     /* no page had its static row: deliver it even when no row follows resume_ck */
 };
 
 enum eng_item_kind {
     ENG_ITEM_PARTITION,
     ENG_ITEM_ROW,
-    ENG_ITEM_EXPIRED /* a row with nothing visible but what has expired */
+    ENG_ITEM_EXPIRED /* a row whose only data has expired */
 };
 
 /* At most this many deleted ranges of a partition are counted. Adjacent ranges deleted at the same
@@ -322,7 +322,7 @@ struct eng_item {
 struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec,
                                struct op_cost *cost, struct err *e) MUST_CHECK;
 /* In the blocking tier: the rows and stored bytes that may be passed before eng_scan_next answers
- * ENG_PAUSED; no bound until it is called. The scan goes on where it stands once more are
+ * ENG_PAUSED; no bound until it is called. The scan continues from there when more are
  * allowed. */
 void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes);
 /* Returns 1 if there is an item, 0 at the end, or -1 on error, ENG_INCOMPLETE, or ENG_PAUSED. */

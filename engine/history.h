@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 
 /* Begins the history of a table: its id is a storage id that nothing else has. copy: the table may
- * hold rows already. after_us: the history begins no earlier, even if the clock is behind it.
+ * hold rows already. after_us: the history begins no earlier, even if the clock is earlier.
  * Restorable from eng_history_since on when it returns. Blocking; long when rows are copied, while
  * the table is written to. */
 int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, int64_t after_us,
@@ -24,7 +24,7 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
 /* The earliest moment that can be restored, in microseconds; INT64_MAX: there is no such
  * history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history);
-/* The moment of a change of the table beside its rows, such as one of its definition: now, but not
+/* The moment of a change of the table other than its rows, such as one of its definition: now, but not
  * before an earlier commit, an earlier result, or at_least_us. Later commits have no earlier moment.
  * So the moments of a history follow the order of its changes, even if the wall clock steps back. */
 int64_t eng_history_moment(struct eng *eng, uint32_t history, int64_t at_least_us);

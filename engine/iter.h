@@ -8,8 +8,8 @@
 #include "base/slice.h"
 #include "engine/tier.h"
 
-/* Results beside 1, 0 and -1, with err not set. INCOMPLETE: the answer is on disk, or behind many
- * deleted keys, and the tier forbids to go there. BUSY: the store wants writers to wait. CHANGED: a
+/* Results in addition to 1, 0 and -1, with err not set. INCOMPLETE: the answer is on disk, or after many
+ * deleted keys, and the tier excludes both. BUSY: the store wants writers to wait. CHANGED: a
  * condition of the write does not hold. */
 enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 

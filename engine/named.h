@@ -18,16 +18,16 @@ struct eng_meta_change {
     bool deleted;
     bool conditional; /* only if the record is as expected; NULL if only if there is none */
     const struct slice *expected;
-    /* Watchers need not be told. A scan of more records than a store reads at once may then see the
+    /* Watchers are not notified. A scan of more records than a store reads at once may then see the
      * change although it does not see an earlier one. */
     bool quiet;
 };
-/* All of them or none. A condition is checked and the changes are written at one moment, whatever
- * other threads and other engines on the store write. 0, -1, ENG_CHANGED with err not set. */
+/* All of them or none. The check of a condition and the writes are atomic, whatever
+ * other threads and other engines on the store write. Returns 0, or -1, or ENG_CHANGED with err not set. */
 int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;
 int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) MUST_CHECK;
-/* Calls fn for every record whose key begins with prefix, in key order; fn returns 0 to go on, -1
+/* Calls fn for every record whose key begins with prefix, in key order; fn returns 0 to continue, -1
  * to stop with its error. */
 typedef int (*eng_meta_fn)(void *arg, struct slice key, struct slice value, struct err *e);
 int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) MUST_CHECK;

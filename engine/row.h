@@ -29,7 +29,7 @@ enum eng_cell_flags {
     /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
     ENG_CELL_COMPLEX_DELETION = 4,
     ENG_CELL_HAS_PATH = 8,         /* element of a non-frozen collection or UDT */
-    ENG_CELL_EXPIRED = 16,         /* only in a resolved row, of the cells behind n_cells */
+    ENG_CELL_EXPIRED = 16,         /* only in a resolved row, of the cells after n_cells */
 };
 
 struct eng_cell {
@@ -55,7 +55,7 @@ struct eng_row {
     int64_t live_expiry;
     int64_t del_ts; /* row deletion; ENG_NO_TS: none */
     int64_t del_at; /* seconds, when it was made */
-    /* In a delta: it sets every column with an id below this, all columns its writer knows of, so
+    /* In a delta: it sets every column with an id below this, all columns of its writer's schema, so
      * it hides any older write of the row. 0 if it leaves columns out. */
     uint32_t covers_below;
     /* eng_row_get: newest timestamp of all records of the row or covering it, dead or alive;
@@ -123,7 +123,7 @@ int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
  * the arena; paths and values stay in the memory of a and b. Returns -1 if memory is exhausted. */
 int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) MUST_CHECK;
 
-/* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion
+/* Drops (except for n_expired) data that is not visible at now (seconds): cells covered by the row deletion
  * or by del_ts (the newest covering range or partition deletion, or ENG_NO_TS), expired and deleted
  * cells, dead liveness. Counts passed tombstones. Returns whether the row is visible: live liveness
  * or at least one live cell (a static row: at least one cell). */

@@ -52,7 +52,7 @@ struct store_read {
     size_t n_prefix;      /* bytes of the partition's prefix in key */
     struct arena *arena;  /* receives the values; large ones stay outside of it, as long as its present memory */
     bool with_statics;    /* the row's partition's static row is wanted, too */
-    /* The result, all of one moment: */
+    /* The result, a consistent snapshot: */
     struct store_value row, statics;
     size_t n_statics_key;
     int64_t partition_ts; /* the partition's deletion; ENG_NO_TS: none */
@@ -75,13 +75,13 @@ struct store_range {
     bool both_ends;              /* the cursor reads keys at both ends of the range first */
 };
 
-/* A reader's report of dear records, so that the store may spare the next reader. */
+/* A reader's report of records that are slow to read, so that the store may spare the next reader. */
 enum store_hint {
     STORE_MANY_COVERED, /* many rows of the partition are covered by a deletion */
     STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
 };
 
-/* What a pass returns that ended because its turn was over. */
+/* A pass returns this when it has ended because its turn was over. */
 enum { STORE_MORE = 1 };
 
 /* A pass over a table that removes dead data. */
@@ -184,7 +184,7 @@ struct store_ops {
      * view's newest cursor sees it; without it, any may have. */
     bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
     void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
-    /* Takes part in adding b->changes[b->n], which is not counted yet. */
+    /* Takes part in adding b->changes[b->n], which n does not include yet. */
     int (*batch_add)(struct eng_batch *b, struct err *e);
     /* The batch was written or dropped. */
     void (*batch_done)(struct eng_batch *b);
@@ -203,7 +203,7 @@ struct store_ops {
     /* Calls fn after another writer has changed a record, until the store is closed. Called
      * once. */
     int (*meta_watch)(struct store *s, eng_notice_fn fn, void *arg, struct err *e);
-    const struct store_log_ops *log; /* NULL if what was committed is durable */
+    const struct store_log_ops *log; /* NULL if a commit is durable when it returns */
     /* Whether an error in the background makes writes fail, writes have waited for long, or a
      * cluster does not answer; if so, a text about it goes to why. It waits for nothing. */
     bool (*ailing)(struct store *s, char *why, size_t size);
@@ -217,7 +217,7 @@ struct store_ops {
     int (*compact)(struct store *s, struct err *e);
 };
 
-/* The front of an engine: what it knows in this process, whatever its store. */
+/* The front of an engine: its state in this process, whatever its store. */
 struct store_front {
     void (*begin)(struct store *s, uint32_t table, struct store_view *view);
     void (*end)(struct store *s, const struct store_view *view);

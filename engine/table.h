@@ -45,14 +45,14 @@ int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const str
 /* Frees a table. First batches stop taking writes to it; then its keys are removed (range delete
  * and file deletion), and the engine's memory of it. As durable as the next named record that is
  * written. The id is not used again, so that reads of rows may ignore range deletes
- * (kv_iter_spec.undeleted). 0, or -1; ENG_BUSY, err not set: batches still hold writes to it; call
- * again once they are committed or dropped. Blocking, but does not wait for these batches. */
+ * (kv_iter_spec.undeleted). Returns 0, or -1, or ENG_BUSY with err not set: batches still hold writes
+ * to it; call again once they are committed or dropped. Blocking, but does not wait for these batches. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
-/* Forgets a table that another engine on the store has freed: its id is not used again, and the
- * memory that knows of it is freed when no view and no batch can use it. Waits for nothing. */
+/* Forgets a table that another engine on the store has freed: its id is not used again, and its
+ * memory is freed when no view and no batch can use it. Waits for nothing. */
 void eng_table_forget(struct eng *eng, uint32_t table);
 /* Calls fn for every id with stored records: rows, marks, the log of a history. Ids ascend and may
- * come more than once; all are of one moment. fn returns 0 to go on, -1 to stop with its error.
+ * come more than once; all are from one snapshot. fn returns 0 to continue, -1 to stop with its error.
  * Blocking, long where much was deleted. */
 typedef int (*eng_stored_fn)(void *arg, uint32_t id, struct err *e);
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) MUST_CHECK;
@@ -66,6 +66,6 @@ int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
 /* One round of the engine's thread: each table that is due has a turn of a bounded number of rows.
  * Returns 1 if some table's pass continues in the next round. */
 int eng_reclaim_due(struct eng *eng, struct err *e) MUST_CHECK;
-/* The same where reads have passed many rows that a deletion covers: what it does in its next
- * round. */
+/* The same where reads have passed many rows that a deletion covers: the engine's thread does this in
+ * its next round. */
 int eng_reclaim_passed(struct eng *eng, struct err *e) MUST_CHECK;

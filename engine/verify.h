@@ -31,8 +31,8 @@ struct eng_verify {
 /* Returns -1 if the check was not possible: no such folder, or memory is exhausted. */
 int eng_verify(struct eng_verify *v, struct err *e) MUST_CHECK;
 
-/* The same for a pool of a Ceph cluster (engine/rados), beside servers that use it: what it reports
- * does not depend on what they write meanwhile. It checks each object of rows: its state and that of
+/* The same for a pool of a Ceph cluster (engine/rados), while servers use it: their writes do not
+ * change the report. It checks each object of rows: its state and that of
  * its halves or its whole, its counters against its keys, every operand by its own reader, and that
  * its table is in the catalogue. It checks the named records and the log of batches, too. data_dir
  * is not used. -1 if the cluster does not answer, or memory is exhausted. */

@@ -54,8 +54,8 @@ static bool sync_once(struct eng *eng) {
     return true;
 }
 
-/* Lets the store record outside of the log how far the log is synced, which takes syncs of its
- * own. */
+/* Lets the store record outside of the log how far the log is synced, which takes further
+ * syncs. */
 static void note_synced(struct eng *eng) {
     eng->commit.synced_here = false;
     if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->store.ops->log->synced(&eng->store);
@@ -76,7 +76,7 @@ static void gather(struct engi_commit *c) {
 static bool wait_for_work(struct engi_commit *c, bool synced) {
     if (synced) gather(c);
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
-    while (!c->stop && !(!atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable)))
+    while (!c->stop && (atomic_load(&c->failed) || atomic_load(&c->wanted) <= atomic_load(&c->durable)))
         if (!clock_cond_wait_until(&c->work, &c->lock, until_us)) return false;
     gather(c); /* after a sync that a loop made meanwhile */
     return true;
@@ -103,7 +103,7 @@ static void heal(struct eng *eng) {
 }
 
 /* No request waits: syncs writes that were acknowledged before their sync, when their period is
- * over, and lets the store record outside of the log what is synced. */
+ * over, and has the store record outside of the log how much is synced. */
 static void idle(struct eng *eng, int64_t synced_us) {
     if (eng_failed(eng)) {
         heal(eng);

@@ -1,5 +1,5 @@
-/* An engine, whatever its store: the tables that it knows, the stripe locks, the commit thread, the
- * reclaimer, the write clock. The store's state in memory is behind store.own. Private to engine/.
+/* An engine, whatever its store: its tables, the stripe locks, the commit thread, the
+ * reclaimer, the write clock. store.own points to the store's state. Private to engine/.
  *
  * Its parts have functions in the headers and files that the comments name. */
 #pragma once
@@ -80,7 +80,7 @@ struct eng {
     struct clock *clock;
     struct engi_commit commit;
     struct engi_reclaim reclaim;
-    _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
+    _Atomic uint64_t stats[ENG_STATS]; /* rare events; frequent ones are counted in the part that they concern */
     struct engi_write_clock write_clock;
     struct engi_stripe stripes[ENGI_STRIPES];
     pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
@@ -88,7 +88,7 @@ struct eng {
     void *expiry_arg;
     pthread_mutex_t notice_lock; /* of watchers; held while they are called, and no other lock is taken under it */
     struct { eng_notice_fn fn; void *arg; } watchers[ENG_WATCHERS_MAX]; /* fn NULL: free */
-    bool watches; /* the store tells of changes */
+    bool watches; /* the store reports changes */
     struct engi_epoch epoch;
     struct engi_tables tables;
 };

@@ -5,7 +5,7 @@
  * every section that was open then is closed.
  *
  * There are two phases, and sections are counted by the phase in which they were opened. When no
- * section of the other phase is left, what was retired before the phase last changed is freed, and
+ * section of the other phase is left, memory retired before the last change of phase is freed, and
  * the phase changes. A section that stays open delays the freeing of memory that is retired
  * meanwhile. No thread waits for it.
  */
@@ -40,7 +40,7 @@ struct engi_section {
 };
 
 void engi_epoch_init(struct engi_epoch *ep);
-/* Frees what is retired; no section is open. */
+/* Frees all retired memory; no section is open. */
 void engi_epoch_fini(struct engi_epoch *ep);
 /* Sections nest. One may be left by another thread than the one that entered it. */
 struct engi_section engi_enter(struct engi_epoch *ep);

@@ -82,7 +82,7 @@ void eng_close(struct eng *eng) {
     free(eng);
 }
 
-/* ---- what it tells of its store ---- */
+/* ---- properties of its store ---- */
 
 uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
     uint64_t n = atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);

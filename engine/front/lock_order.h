@@ -1,12 +1,12 @@
 /* The order in which a thread takes the locks of the engine.
  *
- * Invariant 10: a thread waits only for a lock that comes behind all locks it holds, by rank and,
+ * Invariant 10: a thread waits only for a lock that is after all locks it holds, by rank and,
  *               within the stripes and the commit locks, by number. Shared guards may be waited for
  *               in any order, because only an exclusive holder makes a thread wait, and that holder
  *               waits for no guard. A lock that is taken by trying needs no order: its holder counts
  *               as holding it, but has not waited.
  *
- * A thread gives a lock back that it took itself. Stripes that belong to a batch are not counted,
+ * A thread releases only locks that it took itself. Stripes that belong to a batch are not counted,
  * because any thread may free them; they are only ever taken by trying.
  *
  * Builds without optimisation and builds with a sanitizer check each wait. In other builds the

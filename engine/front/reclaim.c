@@ -21,7 +21,7 @@
 
 enum { KEYS_PER_PAUSE = 256, TURN_KEYS = 65536, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
-/* Results beside 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
+/* Results in addition to 0 and -1. STOPPED: the engine closes. GONE: the table is being freed. */
 enum { STOPPED = 2, GONE = 3 };
 
 /* The parts of a table that a pass visits. WHAT_IS_DUE: at the pace. WHAT_WAS_PASSED: where reads

@@ -12,7 +12,7 @@
  * read of a partition under its lock also returns its ballot, a counter in the store. A commit under the
  * lock has the condition that the ballot is unchanged, and advances it. A partition's first ballot is a
  * random number: the store forgets ballots that are as old as its tombstones, and a ballot that was read
- * before that must not come back.
+ * before that must not occur again.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 #include "engine/front/lock_order.h"
 #include "engine/rows/purge.h"
 
-/* Until the catalogue has told, nothing is dropped. */
+/* Nothing is dropped before the catalogue has set this. */
 static const int64_t gc_grace_unknown = INT64_MAX / 4;
 
 enum { FREED_BITS = 1 << 18 }; /* ids of one block */

@@ -1,7 +1,7 @@
 /* The server's write clock.
  *
  * It gives out microseconds that never repeat, and the finer ticks that order the elements of
- * lists. A write without a timestamp of its own takes the request's clock reading, or, when that is
+ * lists. A write without its own timestamp takes the request's clock reading, or, when that is
  * not later than the last assigned timestamp, one microsecond more than that one: two writes never
  * tie, and a later one wins. One per engine; any thread.
  *

@@ -224,7 +224,7 @@ static void begin_gap(struct engi_cache_shard *s, size_t at) {
     s->gap_n = 0;
 }
 
-/* Moves the hand over the block in front of it. */
+/* Moves the hand over the next block. */
 static void pass_block(struct engi_cache *c, struct engi_cache_shard *s) {
     struct engi_cached *x = block_at(s, s->gap + s->gap_n);
     size_t n = x->size, end = s->gap + s->gap_n + n;

@@ -8,9 +8,9 @@
  * write to a key of the guard has begun, and the table has not changed as a whole. Invariants 6 and
  * 7 say where rows and ranges rely on that.
  *
- * Admission. A read that misses counts in a table of recent misses, by the hash of what it looked
- * for. An answer is kept when enough reads have missed it, two at first, so that what is read once
- * does not evict what is read often.
+ * Admission. A read that misses counts in a table of recent misses, by the hash of its
+ * key. An answer is kept when enough reads have missed it, two at first, so that rows read once do
+ * not evict rows read often.
  *
  * Each entry is in the list of the bucket that its hash chooses. A bucket has a word with one bit for
  * its lock and 63 as a filter of the hashes in its list, so most threads that look for an entry that
@@ -18,11 +18,11 @@
  * one row. Readers of a range hold a reference instead.
  *
  * Memory and eviction. All memory is allocated at the start: a few shards, each a ring of blocks
- * side by side. A shard's hand goes around its ring. A thread that inserts takes the gap in front of
- * the hand, and moves the hand on until the gap is large enough: over free blocks, over entries that
+ * side by side. A shard's hand goes around its ring. A thread that inserts uses the gap before the hand,
+ * and advances the hand until the gap is large enough: over free blocks, over entries that
  * were not used since the hand was there last, which it evicts (CLOCK), and over used rows, which it
  * moves to the begin of the gap. It passes used ranges and entries with other holders, and the gap
- * begins anew behind them. So rows and ranges of any size share the memory without fragments that
+ * restarts after them. So rows and ranges of any size share the memory without fragments that
  * stay.
  *
  * Invariant 13: memory of an entry is used for another one only when no bucket, reader or inserting
@@ -90,7 +90,7 @@ struct engi_cache_counters {
 };
 
 struct engi_cache_shard {
-    pthread_mutex_t lock; /* of what follows, and held to move or make blocks */
+    pthread_mutex_t lock; /* of the following fields, and held to move or make blocks */
     uint8_t *ring;
     size_t gap, gap_n; /* the free bytes at the hand, which have no head */
 };
@@ -104,7 +104,7 @@ struct engi_cache {
     struct engi_cache_bucket *buckets;
     _Atomic uint32_t *admissions; /* counters of misses */
     uint8_t *rings;
-    _Atomic uint32_t epoch;  /* of the store: what was asked before a switch of the store is not kept */
+    _Atomic uint32_t epoch;  /* of the store: answers from before a switch of the store are not kept */
     _Atomic uint32_t drafts; /* of ranges */
     struct engi_cache_shard shards[ENGI_CACHE_SHARDS]; /* by hash */
     struct engi_cache_counters counters[ENGI_CACHE_COUNTERS];
@@ -117,9 +117,9 @@ void engi_cache_free(struct engi_cache *c); /* or NULL */
 /* Removes all entries, for a switch to another store. No thread reads meanwhile. */
 void engi_cache_clear(struct engi_cache *c); /* or NULL */
 
-/* Counts a miss of what has this hash, and returns whether the store's answer should be kept.
+/* Counts a miss of this hash, and returns whether the store's answer should be kept.
  * taken: how often the guard was taken, so that a write in between makes the count begin again;
- * always the same for what is kept although writes are in between. */
+ * constant for entries that are kept despite writes in between. */
 bool engi_cache_is_due(struct engi_cache *c, uint64_t hash, uint64_t taken, enum eng_tier tier) MUST_CHECK;
 /* Sets how many misses it takes the next time: the fewest, twice as many as before, or as many. */
 enum engi_cache_need { ENGI_NEED_FEWEST, ENGI_NEED_TWICE, ENGI_NEED_SAME };
@@ -148,7 +148,7 @@ void engi_bucket_unlock(struct engi_cache_bucket *b);
 
 /* Under the bucket's lock. */
 void engi_bucket_insert(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
-/* Gives the bucket's reference back, so that the entry's memory may be used again at once. */
+/* Releases the bucket's reference, so that the entry's memory may be used again at once. */
 void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struct engi_cached *entry);
 
 /* ---- entries ---- */
@@ -158,6 +158,6 @@ void engi_bucket_remove(struct engi_cache *c, struct engi_cache_bucket *b, struc
  * hand can make. */
 struct engi_cached *engi_cached_new(struct engi_cache *c, const struct engi_cache_look *l, enum engi_cached_kind kind,
                                     size_t size);
-/* Gives back a reader's reference, or that of the thread that has made an entry and not inserted
+/* Releases a reader's reference, or that of the thread that has made an entry and not inserted
  * it. */
 void engi_cached_unref(struct engi_cached *entry);

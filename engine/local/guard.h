@@ -1,18 +1,18 @@
 /* A write to the store holds two guards, its row's and its partition's. Each guard
  * serves all rows, or all partitions, with the same hash of their key. It counts the writes that are
  * under way and how many were begun, so it is the key's version counter, too: a reader that finds a
- * guard free, reads the store, and finds the guard unchanged knows that no write to a key of it has
- * begun meanwhile. The row cache (engine/local/row_cache.h) relies on the guards of rows, cached
+ * guard free, reads the store, and finds the guard unchanged has proof that no write to a key of it
+ * has begun meanwhile. The row cache (engine/local/row_cache.h) relies on the guards of rows, cached
  * ranges (engine/local/range_cache.h) on those of partitions.
  *
- * Rows. The guard also knows the newest timestamp that one of its rows was ever written with. A
+ * Rows. The guard also holds the newest timestamp that one of its rows was ever written with. A
  * commit shares the guards of its rows from before it reads them until the store has the batch.
  * A delta that sets every column of its row, and is newer than every earlier write of the row,
  * decides the row's whole content: the commit puts it instead of merging it, and a read of the row
  * merges nothing. For that the commit holds the guard exclusively, which it can when no other
  * commit shares it. Another commit's write to a row of that guard takes place after the put is in
  * the store. The other commit writes its other rows first, and by then the guard is nearly always
- * free. If not, a loop goes on with other work until the guard is released (engi_guard_on_release),
+ * free. If not, a loop continues with other work until the guard is released (engi_guard_on_release),
  * before it waits. A thread that holds a guard exclusively never waits for another guard, so no
  * deadlock is possible.
  *
@@ -53,7 +53,7 @@ struct engi_guard {
     _Atomic uint64_t state;
 };
 
-/* The callback of a loop that found a guard held exclusively, and goes on with other work. */
+/* The callback of a loop that found a guard held exclusively, and continues with other work. */
 struct engi_guard_note {
     void (*fn)(void *arg); /* called on any thread, with the lock held: must not call the engine */
     void *arg;
@@ -121,7 +121,7 @@ void engi_guard_raise(struct engi_guards *s, uint64_t hash, int64_t ts);
 /* ---- guards of partitions, by a key of the partition or its prefix ---- */
 
 static inline _Atomic uint64_t *engi_partition_guard(struct engi_guards *s, struct slice key) {
-    enum { TOKEN = 4 /* behind the table's id */ };
+    enum { TOKEN = 4 /* after the table's id */ };
     return &s->partitions[(load_u64(key.p + TOKEN) ^ load_u32(key.p)) * UINT64_C(0x9e3779b97f4a7c15) >> 48];
 }
 /* These two enclose a write to a key of the partition. */

@@ -137,7 +137,7 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
         return err_invalid(e, "Point-in-time recovery is not available on a Ceph cluster: use snapshots of its pool");
     struct engi_history *h = find(own, history, true);
     if (!h) return err_nomem(e);
-    /* Removes what an interrupted call left behind. Looks for a row of the base first, because even
+    /* Removes the remains of an interrupted call. Looks for a row of the base first, because even
      * a range deletion of nothing stays in the store for a while. */
     struct engi_keys log, base;
     engi_keys_of(&log, ENGI_TABLE_HISTORY, history);

@@ -3,7 +3,7 @@
  *
  * A history has two parts, and a moment between them, its floor:
  *
- *   the base, an ordinary table of its own, whose storage id is the history's id: all that was
+ *   the base, a separate ordinary table, whose storage id is the history's id: all that was
  *   written up to the floor, reconciled the log: every delta written after it, in the batch that
  *   wrote it, under the time at which it was committed
  *

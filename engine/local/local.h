@@ -1,5 +1,5 @@
 /* The local store: RocksDB, and what relies on this process being the only writer. And a table in
- * memory, as this store needs it: behind the front's part (engine/front/table.h). Private to
+ * memory, as this store needs it: after the front's part (engine/front/table.h). Private to
  * engine/. */
 #pragma once
 

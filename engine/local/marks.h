@@ -1,17 +1,17 @@
-/* What the local store records beside rows: marks and horizons. Private to engine/.
+/* What the local store records in addition to rows: marks and horizons. Private to engine/.
  *
  * Marks say what kinds of records a bucket of a table's partitions may hold, so that reads and
  * writes can skip asking the store. They are kept in memory and as records in the store: [u32
  * ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket].
  *
- * Invariant 4: a mark is set in memory before any thread can see the record it stands for, and is
+ * Invariant 4: a mark is set in memory before any thread can see the record it represents, and is
  *              in the store with that record or before it. A commit notes its marks while it holds
  *              one of the commit locks. The reclaimer removes a mark when it has found a bucket
  *              clean: it takes all commit locks and checks that the mark was not touched since it
  *              began.
  *
- * A horizon is a ceiling of timestamps, recorded in the store before any write reaches it. A
- * restart knows the written timestamps only by this ceiling.
+ * A horizon is a ceiling of timestamps, recorded in the store before any write reaches it. After
+ * a restart this ceiling is the only bound of the written timestamps.
  *
  * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling
  *              recorded there. The batch that would break it carries the next ceiling, a step
@@ -62,7 +62,7 @@ static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool o
     else atomic_fetch_and(&words[place / 64], ~bit);
 }
 /* Notes the mark in memory. Returns true if it must still be recorded in the store. A far mark is
- * not set in memory, because the row's guard knows a far timestamp of this run; only the next run
+ * not set in memory, because the row's guard holds a far timestamp of this run; only the next run
  * needs the mark. */
 static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
     if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
@@ -122,7 +122,7 @@ struct engi_horizon {
     uint64_t numbered;
 };
 
-/* What a batch does to a horizon: it puts the ceiling, and deletes all lower records that were noted
+/* The effect of a batch on a horizon: it puts the ceiling, and deletes all lower records that were noted
  * before the number. */
 struct engi_horizon_step {
     bool any;

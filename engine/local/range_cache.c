@@ -57,7 +57,7 @@ struct range_iter {
     struct look look;
     struct range *range;    /* NULL means below answers */
     struct range *left;     /* that was left for below; NULL if none. Its rows stay */
-    uint32_t at;            /* index of the cached range's key that the iterator stands on */
+    uint32_t at;            /* index of the cached range's key at which the iterator is */
     bool back;              /* the scan goes down */
     bool has_low, has_high; /* the cached range covers the scan's range on this side */
     bool began;             /* a key was given */
@@ -267,10 +267,10 @@ static void keep_range(struct range_iter *i) {
 
 /* ---- the iterator of a scan ---- */
 
-/* A result beside those of a move: the cached range ends before the scan does. */
+/* A result in addition to those of a move: the cached range ends before the scan does. */
 enum { OUTSIDE = 2 };
 
-/* bytes of a cache line; distance of the prefetch behind a row */
+/* bytes of a cache line; distance of the prefetch after a row */
 enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 };
 
 /* ---- in the cached range ---- */
@@ -278,7 +278,7 @@ enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 };
 /* Prefetches a row ahead, because most rows of cached ranges are not in the processor's cache when
  * they are read. */
 static inline void fetch(const uint8_t *row, size_t ahead, unsigned lines) {
-    uintptr_t from = (uintptr_t)row + ahead; /* may be behind all rows, where a prefetch does nothing */
+    uintptr_t from = (uintptr_t)row + ahead; /* may be after all rows, where a prefetch does nothing */
     for (unsigned i = 0; i < lines; i++) __builtin_prefetch((const void *)(from + i * LINE));
 }
 
@@ -366,7 +366,7 @@ static int move_below(struct range_iter *i, enum kv_move move, struct slice key,
     return got;
 }
 
-/* Switches from the cached range to the store's iterator, which goes on at the range's end in the
+/* Switches from the cached range to the store's iterator, which continues at the range's end in the
  * direction of the move. The records returned so far are of the cached range's moment, so the rest
  * must be, too. */
 static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {

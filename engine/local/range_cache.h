@@ -21,7 +21,7 @@
  *              ranges or partitions (engine/local/marks.h) are read from the store.
  *
  * A cached range never changes. A reader of it holds a reference. It may end before a scan does.
- * Then the store's iterator goes on behind the cached range, provided that no write to the
+ * Then the store's iterator continues after the cached range, provided that no write to the
  * partition took place since the cached range was found, so that all records are of one moment.
  * Otherwise the read is incomplete and starts again on a worker, which takes a cached range only if
  * it has the whole range of the scan.

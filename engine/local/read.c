@@ -1,4 +1,4 @@
-/* The store's side of reads. The store has one writer and knows where nothing was deleted. There a
+/* The store's side of reads. The store has one writer and records where something was deleted. Elsewhere a
  * row is one get, from the row cache or RocksDB, and a scan of one partition may read from a cached
  * range. */
 #include "engine/local/fragment.h"
@@ -7,7 +7,7 @@
 #include "engine/local/row_cache.h"
 #include "engine/rows/partition.h"
 
-/* A mark that was removed since the cursor was opened may have stood for records that the cursor
+/* A mark that was removed since the cursor was opened may have represented records that the cursor
  * still sees. */
 bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
     return engi_deleted(view->table, token) || atomic_load(&local_of(s)->heals) != view->moment;
@@ -70,7 +70,7 @@ struct pair_look {
     struct slice statics_key;
 };
 
-/* Finds both in the cache as they were at one moment, or returns false. */
+/* Finds both in the cache, in a consistent snapshot, or returns false. */
 static bool find_pair(struct local *own, struct local_table *t, struct store_read *r, struct pair_look *l) {
     struct slice statics;
     l->row.table = l->statics.table = NULL;
@@ -80,7 +80,7 @@ static bool find_pair(struct local *own, struct local_table *t, struct store_rea
     l->statics_key = slice_of(l->key, r->n_prefix + 1);
     int has_row = engi_row_cache_find(own, t, r->key, r->arena, &l->row, &r->row.bytes);
     int has_statics = engi_row_cache_find(own, t, l->statics_key, r->arena, &l->statics, &statics);
-    /* Both are of one moment if no write to the row's guard came between. */
+    /* They are a consistent snapshot if no write to the row's guard came between. */
     bool missed = has_row == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS;
     if (missed || !l->row.fills || !engi_cache_look_holds(&l->row)) return false;
     r->row.cells = r->statics.cells = r->arena;
@@ -132,7 +132,7 @@ struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const
 /* ---- hints ---- */
 
 /* Has the reclaimer visit the bucket early, or fragments the partition's range deletions. If that
- * fails, readers go on as before. */
+ * fails, readers continue as before. */
 void engi_read_hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint) {
     struct local_table *t = view->table;
     uint16_t bucket = engi_bucket_of_key(prefix);

@@ -23,7 +23,7 @@
 
 enum { KEYS_PER_ITERATOR = 4096, EXCLUSIVE_TRIES = 100 };
 
-/* A result beside 0, -1, KV_INCOMPLETE and what o->visited returns: start the partition again. */
+/* A result in addition to 0, -1, KV_INCOMPLETE and what o->visited returns: start the partition again. */
 enum { AGAIN = -100 };
 
 struct pass {
@@ -65,8 +65,8 @@ static int next(struct pass *p, struct err *e) {
     return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e);
 }
 
-/* The kind of the partition's record that the iterator stands on; ENGI_PAST: it stands on another
- * one's. */
+/* The kind of the record at which the iterator is; ENGI_PAST if it is another
+ * partition's. */
 static enum engi_kind kind_at(const struct pass *p) {
     bool within = p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
     return within ? p->it->key.p[p->prefix.n] : ENGI_PAST;
@@ -142,7 +142,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
     return rc;
 }
 
-/* The row that the iterator stands on. */
+/* Visits the row at which the iterator is. */
 static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
     struct engi_purged purged;
     p->limits.covered_ts = covered_ts;
@@ -300,7 +300,7 @@ static int run_bucket(struct pass *p, struct err *e) {
         uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
         uint8_t key[ENGI_MARK_RECORD];
         if (m == ENGI_MARK_OLD_ROWS) continue;
-        if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the guards know by now */
+        if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the guards hold them by now */
         if (!has_mark(p, m) || p->left[m] || engi_mark_has(marks->touched, place)) continue;
         store_u32(key, ENGI_TABLE_MARKS);
         store_u32(key + 4, p->t->front.id);

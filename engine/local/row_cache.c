@@ -47,7 +47,7 @@ int engi_row_cache_find(struct local *own, struct local_table *t, struct slice k
  * stays in every processor's cache.
  *
  * Invariant 6 (a): a thread that is inserting holds the bucket's lock when it looks at the guard.
- * Of the operations on lock and guard, which are in one order (seq_cst), either this thread's load
+ * The operations on lock and guard are in one order (seq_cst): either this thread's load
  * of the lock comes first; then the other thread finds the guard taken. Or this thread finds the
  * bucket locked, or unlocked with the entry. */
 static struct engi_cache_bucket *lock_bucket(struct local *own, uint64_t hash, struct slice key) {

@@ -111,7 +111,7 @@ static void settle(struct store *s) { kv_settle(local_of(s)->kv); }
 
 static const struct store_log_ops local_log = {.sync = sync_log, .heal = heal, .synced = synced, .settle = settle};
 
-/* ---- the rest of what it offers ---- */
+/* ---- further members of store_ops ---- */
 
 /* The folder of rows may be replaced by that of a saved state meanwhile, which the lock
  * excludes. */

@@ -1,5 +1,5 @@
-/* The store's side of a batch: its commit, which knows the timestamps that each row was written
- * with, and the stripes that belong to it. */
+/* The store's side of a batch: its commit, which uses the timestamps of earlier writes of each
+ * row, and the stripes that belong to it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct mark { struct local_table *table; uint16_t place; };
  * that no other commit is writing at that moment. */
 enum step { TO_WRITE, SHARED /* the commit shares its guard and writes it in this round */, WRITTEN };
 
-/* The commit's own knowledge of a change, beside struct store_change. */
+/* The commit's own fields of a change, in addition to struct store_change. */
 struct write {
     uint64_t hash;           /* of the key */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
@@ -58,7 +58,7 @@ struct batch {
     struct evicted *taken; /* of one round */
     size_t n_taken, cap_taken;
     struct buf taken_bytes;
-    int64_t met_us;         /* time since which commits put off rows held exclusively by others; 0 if none did */
+    int64_t met_us;         /* time since which commits defer rows held exclusively by others; 0 if none did */
     uint64_t met;           /* the hash of such a row */
     struct engi_guard_note note; /* called when such a guard is released */
     uint32_t commit_lock;          /* where its commits pass */

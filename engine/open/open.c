@@ -1,4 +1,4 @@
-/* Opening an engine: the only place that knows every store. */
+/* Opening an engine: the only file that refers to every store. */
 #include "engine/front/eng.h"
 #include "engine/local/local.h"
 #include "engine/memory/several.h"

@@ -40,7 +40,7 @@ static inline struct slice engi_change_value(const struct eng_batch *b, const st
 /* Makes room for one more element of an array that doubles; -1 if memory is exhausted. */
 int engi_array_grow(void **array, size_t n, size_t *cap, size_t size) MUST_CHECK;
 
-/* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key behind the
+/* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key after the
  * table's id. */
 int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta,
                       struct err *e) MUST_CHECK;

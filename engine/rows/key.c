@@ -4,7 +4,7 @@
 
 void engi_key_table(struct buf *out, uint32_t table) { buf_u32(out, table); }
 
-/* The layout itself, to memory that has the room; returns what follows it. */
+/* The layout itself, to memory that has the room; returns the following bytes. */
 static uint8_t *write_token(uint8_t *p, uint32_t table, int64_t token) {
     store_u32(p, table);
     store_u64(p + ENGI_KEY_TOKEN, (uint64_t)token ^ (1ull << 63));
@@ -118,7 +118,7 @@ void engi_key_loose(struct buf *out, struct slice prefix, const struct engi_inte
 void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts) {
     put_range_kind(out, prefix, ENGI_LOOSE);
     buf_u64(out, ((uint64_t)ts ^ (1ull << 63)) + (ts != INT64_MAX));
-    if (ts == INT64_MAX) buf_u8(out, 0xff); /* no start is so long */
+    if (ts == INT64_MAX) buf_u8(out, 0xff); /* no start has this length */
 }
 
 void engi_key_fragment(struct buf *out, struct slice prefix, const struct engi_interval *range) {

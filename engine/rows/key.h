@@ -29,7 +29,7 @@ void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_ki
 size_t engi_prefix_len(struct slice key);
 /* Decodes the prefix of a partition; key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
-/* The part of a partition's key behind the prefix of n bytes and the kind. */
+/* The part of a partition's key after the prefix of n bytes and the kind. */
 static inline struct slice engi_rest(struct slice key, size_t n) { return slice_of(key.p + n + 1, key.n - n - 1); }
 
 /* The bucket of a token: one of 256 ranges of tokens, for which engine/local/marks.h keeps what
@@ -62,11 +62,11 @@ struct engi_interval {
 /* Converts a slice to an interval of key bytes. Memory for changed bounds comes from the arena. 0,
  * or -1: out of memory. */
 int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
-/* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign
+/* Range tombstones, after the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign
  * flipped][u32 n][from][u8 no end][to] (ENGI_LOOSE_OLD: without the timestamp), so that the ones
  * newer than a partition's deletion are adjacent, and writing one again changes nothing. Fragmented
  * and disjoint: [u8 ENGI_FRAGMENT][u8 no end][to] with the start in the value, so that the first
- * one behind a position is the only one that may cover it. */
+ * one after a position is the only one that may cover it. */
 enum engi_range_form { ENGI_LOOSE_OLD, ENGI_LOOSE, ENGI_FRAGMENT };
 /* Make the keys of range tombstones. Their value is a row with only a deletion. prefix: the
  * partition's. */
@@ -76,7 +76,7 @@ void engi_key_fragment(struct buf *out, struct slice prefix, const struct engi_i
  * ends after ck. */
 void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts);
 void engi_key_fragment_after(struct buf *out, struct slice prefix, struct slice ck);
-/* Decodes rest, the bytes behind the kind in a range tombstone's key; does not set a fragmented
+/* Decodes rest, the bytes after the kind in a range tombstone's key; does not set a fragmented
  * one's from. Returns -1 if damaged. */
 int engi_range_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
 static inline bool engi_interval_covers(const struct engi_interval *i, struct slice ck) {

@@ -10,7 +10,7 @@ struct engi_purge_limits {
     int64_t covered_ts;                /* a deletion that stays covers data up to this timestamp; ENG_NO_TS: none */
 };
 
-/* The result of engi_purge_row: how much it dropped, and what is left. */
+/* The result of engi_purge_row: how much it dropped and kept. */
 struct engi_purged {
     uint32_t dropped;
     uint32_t expired; /* of dropped: a marker or cells whose time to live has ended, and that no deletion covers */

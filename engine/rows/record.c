@@ -21,8 +21,8 @@ int engi_check_record(struct slice key, struct slice value, struct arena *a, str
     }
 }
 
-/* Gives the record that the iterator stands on to fn, unless it is a ballot, which is its store's
- * own. A range deletion gets the loose form, which every store reads: only the local one has
+/* Passes the record at which the iterator is to fn, unless it is a ballot, which belongs to its
+ * store. A range deletion gets the loose form, which every store reads: only the local one has
  * fragments. loose: scratch. */
 static int give(const struct kv_iter *it, struct buf loose[2], eng_record_fn fn, void *arg, struct err *e) {
     struct slice key = it->key, rest = slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN);

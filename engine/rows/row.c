@@ -186,7 +186,7 @@ static void swap(struct eng_cell *a, struct eng_cell *b) {
 }
 
 /* Drops the cells that are not visible at now. Live cells keep their order; expired cells that are
- * still stored come behind them. dead counts the tombstones and expired cells that no deletion
+ * still stored follow them. dead counts the tombstones and expired cells that no deletion
  * covers. */
 static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t now, uint64_t *dead) {
     enum { NO_COLUMN = UINT32_MAX };

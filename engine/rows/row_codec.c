@@ -101,7 +101,7 @@ static void clear_values(struct eng_layout *to) {
 }
 
 /* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more;
- * an empty last one is left to others. The shape is what it was found to be, if there is room for
+ * an empty last one is left to others. The shape is the one found, if there is room for
  * it, and every cell has a place. */
 static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to,
                           struct rowi_shape *shape) {
@@ -204,7 +204,7 @@ bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *
     return true;
 }
 
-/* Returns the position behind the number, or NULL if the bytes end within the number. */
+/* Returns the position after the number, or NULL if the bytes end within the number. */
 static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, uint64_t *v) {
     *v = 0;
     for (unsigned shift = 0; p < end && shift < 63; shift += 7) {
@@ -261,7 +261,7 @@ int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     return r->bad ? -1 : 1;
 }
 
-/* To memory that has the room; they return what follows. */
+/* To memory that has the room; they return the following position. */
 static inline uint8_t *put_uvarint(uint8_t *p, uint64_t v) {
     for (; v > 0x7f; v >>= 7) *p++ = (uint8_t)(v | 0x80);
     *p++ = (uint8_t)v;
@@ -322,7 +322,7 @@ SELDOM static uint8_t *put_kinds(uint8_t *p, const struct rowi_head *h, const st
     return c->flags & ENG_CELL_HAS_PATH ? put_bytes(p, c->path) : p;
 }
 
-/* column: of the cell before, or 0. Returns what follows. */
+/* column: of the cell before, or 0. Returns the following position. */
 static inline uint8_t *put_cell(uint8_t *p, const struct rowi_head *h, uint32_t column, const struct eng_cell *c) {
     bool same_ts = c->ts == h->base;
     uint8_t *flags = p++;

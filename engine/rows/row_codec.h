@@ -11,7 +11,7 @@
  *
  * The base is the liveness timestamp, else the row deletion's, else the first cell's, so that the
  * cells of one statement cost no timestamp at all. The number of cells may be padded (0x85 0x00),
- * so that a merge can write it before it knows it.
+ * so that a merge can write it before it has counted the cells.
  */
 #pragma once
 
@@ -43,8 +43,8 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
 enum { ROWI_SHAPE_CELLS = 32 };
 
-/* The form of the row that was laid out last, if it has a marker: for each cell the bytes in front
- * of its value, and the value's offset from the first in units of its alignment. */
+/* The form of the row that was laid out last, if it has a marker: for each cell the bytes before its
+ * value, and the value's offset from the first in units of its alignment. */
 struct rowi_shape {
     uint32_t n; /* 0 if it says nothing */
     struct {

@@ -2,7 +2,7 @@
  * slice by slice.
  *
  * One cursor serves the whole scan. A partition's item is returned when its first visible row is
- * found, or at its end when only the static row is visible. So the cursor stands on that row when
+ * found, or at its end when only the static row is visible. So the cursor is on that row when
  * the item is returned, and the row follows on the next call.
  */
 #include <stdlib.h>
@@ -63,7 +63,7 @@ struct eng_scan {
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
     bool stays;                           /* the row's bytes do */
-    bool on_key;                          /* the iterator stands on a key */
+    bool on_key;                          /* the iterator is on a key */
     uint32_t covered;                     /* rows of the partition passed over because a deletion covers them */
     bool relieved;                        /* its loose tombstones were fragmented for this scan */
     /* every row up to the partition's end is wanted, and no deletion covers one */
@@ -84,7 +84,7 @@ static int set_slices(struct eng_scan *s, struct err *e) {
     for (uint32_t i = 0; i < s->spec.n_slices; i++) {
         struct engi_interval *slice = &s->slices[s->n_slices];
         if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, slice)) return err_nomem(e);
-        /* a slice behind the greatest key is empty, and has no position among the others */
+        /* a slice after the greatest key is empty, and has no position among the others */
         bool nothing = !slice->no_end && !slice->to.n;
         s->n_slices += !nothing;
     }
@@ -120,7 +120,7 @@ static void hint(struct eng_scan *s, enum store_hint what) {
     if (s->store->ops->hint) s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), what);
 }
 
-/* The key of a row's position in the partition, or right behind it. p NULL: no memory. */
+/* The key of a row's position in the partition, or of the next position. p NULL: no memory. */
 static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) {
     size_t n = s->lower.n;
     uint8_t *p = arena_alloc(&s->spec_arena, n + ck.n + 2);
@@ -245,7 +245,7 @@ static void count_row(struct eng_scan *s) {
     s->cost->bytes_read += s->it->key.n + s->it->value.n;
 }
 
-/* Decodes the value that the iterator stands on; 1 if visible at now. */
+/* Decodes a value. Returns 1 if it is visible at now. */
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row,
                   struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
@@ -420,7 +420,7 @@ static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *
 
 static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
 
-/* Whether the iterator stands on a row of the slice; in reverse it may stand on the slice's
+/* Whether the iterator is on a row of the slice; in reverse it may be on the slice's
  * excluded end. */
 static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
     if (!on_row(s)) return false;

@@ -11,8 +11,8 @@
 #include "base/fault.h"
 #include "engine/iter.h"
 
-/* The treatment of a store that is damaged in front of acknowledged writes. REFUSE: opening fails.
- * CUT: opening cuts off the damage and all behind it. LOOK: opening fails and touches nothing. */
+/* The treatment of a store that is damaged before acknowledged writes. REFUSE: opening fails.
+ * CUT: opening cuts off the damage and everything after it. LOOK: opening fails and touches nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 enum { KV_NEAR_MAX = 8 };

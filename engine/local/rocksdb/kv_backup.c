@@ -38,8 +38,8 @@ static int look_at_folder(const char *folder, struct err *e) {
     return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
 }
 
-/* Refuses a folder within a data folder, links resolved: a start removes from there what it does not
- * know. A folder that does not exist yet is within if its parent is. */
+/* Refuses a folder within a data folder, links resolved: a start removes unknown files from
+ * there. A folder that does not exist yet is within if its parent is. */
 static int check_outside(const char *folder, struct err *e) {
     char path[PATH_MAX], resolved[PATH_MAX], stamp[PATH_MAX];
     size_t n = strlen(folder);

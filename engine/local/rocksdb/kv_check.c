@@ -18,7 +18,7 @@ static const char remedy[] = "Restore the data folder from a copy; or, to keep w
 
 static void skip_bytes(struct rd *r) { rd_bytes(r, (size_t)rd_uvarint(r)); }
 
-/* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. Reading stops
+/* One record of the MANIFEST (RocksDB's version edit): fields, each after its tag. Reading stops
  * at an unknown tag. */
 static void read_edit(struct slice edit, uint64_t *log_number) {
     enum {
@@ -64,10 +64,10 @@ static int cut(const char *path, uint64_t at, uint64_t size, struct err *e) {
     return rc;
 }
 
-/* Checks the MANIFEST. Bytes behind its last whole record were never in force: a crash has torn a
- * record, or lost some of its sectors while whole records behind them reached the disk. RocksDB
+/* Checks the MANIFEST. Bytes after its last whole record were never in force: a crash has torn a
+ * record, or lost some of its sectors while later whole records reached the disk. RocksDB
  * would refuse such an end, so it is cut off. The bytes that the stamp covers must be whole. Other
- * damage in front of a whole record does not come from a crash. */
+ * damage before a whole record does not come from a crash. */
 static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_number,
                           struct err *e) {
     char path[PATH_MAX];
@@ -103,7 +103,7 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
 
 /* ---- the logs ---- */
 
-/* The records behind the first unreadable position, in its log and in later ones. */
+/* The records after the first unreadable position, in its log and in later ones. */
 struct behind {
     uint64_t first;  /* sequence of the first record; 0 if there is none */
     uint64_t synced; /* the sequence that the records there state to be on disk */

@@ -3,8 +3,8 @@
  *
  * Refused, with the file and what can be done: a store that is not the stamp's
  * (engine/local/rocksdb/kv_stamp.h) or is gone; a MANIFEST or a log that is shorter than the stamp
- * knows, or missing; damage in what the stamp knows of a MANIFEST, or in front of a whole record of
- * it that is no sector which never reached the disk; damage in a log in front of anything that was
+ * says, or missing; damage in the part of a MANIFEST that the stamp covers, or before a whole record of
+ * it that is no sector which never reached the disk; damage in a log before anything that was
  * on disk when it was written (engine/local/rocksdb/kv_log.h). Accepted: a tail of the MANIFEST or
  * of the logs that never was known to be on disk, torn, full of zeros or of garbage. It is cut off.
  */

@@ -131,7 +131,7 @@ enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct er
 
 /* Whether the rest of the first sector or all of another is zeros. Synced data ends with a record,
  * mostly in the middle of a sector. When a crash loses the next write of that sector but not of
- * those behind it, the rest of the sector stays zero. */
+ * later ones, the rest of the sector stays zero. */
 static bool zero_sector(const struct kv_log *l, uint64_t from, uint64_t to) {
     static const uint8_t zeros[SECTOR];
     for (uint64_t at = from, end; at < to; at = end) {

@@ -2,7 +2,7 @@
  * torn tail from damage in the middle.
  *
  * A log is blocks of 32 KiB. A block holds pieces, drawn below; a record is one FULL piece, or
- * FIRST, MIDDLE..., LAST; what is left of a block with less than seven bytes is unused. The
+ * FIRST, MIDDLE..., LAST; a rest of a block of less than seven bytes is unused. The
  * MANIFEST has the same form.
  *
  *     [u32 masked CRC-32C of type and bytes][u16 length][u8 type: 1 FULL, 2 FIRST, 3 MIDDLE, 4
@@ -31,7 +31,7 @@ struct kv_log {
     int fd;
     const char *path;            /* the caller's, for errors */
     uint64_t size, at;           /* at: of the next piece */
-    uint64_t block_at;           /* what is in block */
+    uint64_t block_at;           /* bytes in block */
     size_t block_n;
     uint64_t bad_at;             /* of the piece that was bad */
     struct buf record;
@@ -41,7 +41,7 @@ struct kv_log {
 int kv_log_open(struct kv_log *l, const char *path, struct err *e) MUST_CHECK;
 void kv_log_close(struct kv_log *l);
 enum kv_log_got { KV_LOG_RECORD, KV_LOG_END, KV_LOG_BAD, KV_LOG_FAILED };
-/* BAD: there is no whole record at r->at; the file goes on. FAILED: it cannot be read. */
+/* BAD: there is no whole record at r->at; the file continues. FAILED: it cannot be read. */
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e);
 /* After BAD: moves to the next whole piece. Returns 1 if there is one, 0 if none, or -1 on error.
  * hole: the bytes in between may be sectors that never reached the disk, because one of them is all

@@ -55,7 +55,7 @@ int engi_named_scan(struct kv *kv, struct slice prefix, eng_meta_fn fn, void *ar
 
 /* ---- tables ---- */
 
-/* The ids behind lead, if it is one, in ascending order; 0 is no table's
+/* The ids after lead, in ascending order; 0 is no table's
  * (engine/local/marks.h). */
 static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, struct err *e) {
     uint8_t seek[8], to[4];

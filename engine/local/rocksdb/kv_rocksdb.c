@@ -5,8 +5,8 @@
  * with it: together they deadlock on the first write (7.8.3).
  *
  * The data folder has rows/ (RocksDB's folder; or rows.N, when a saved state was put back:
- * engine/local/rocksdb/kv_folder.h) and tally.stamp, which names that folder and says what it must
- * hold (engine/local/rocksdb/kv_stamp.h). The folder is checked before RocksDB opens it
+ * engine/local/rocksdb/kv_folder.h) and tally.stamp, which names that folder and lists what it must
+ * contain (engine/local/rocksdb/kv_stamp.h). The folder is checked before RocksDB opens it
  * (engine/local/rocksdb/kv_check.h). RocksDB then finds no torn end, so it runs in its strict mode.
  *
  * A store without a data folder has its files in memory, and neither log nor stamp.
@@ -70,7 +70,7 @@ uint32_t kv_iterators(const struct kv *kv) { return atomic_load(&kv->iterators);
 /* ---- insert hints of memtables (near_len) ---- */
 
 /* Whether the stored keys may need more insert hints than a quarter of a memtable holds. If writes
- * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
+ * were spread evenly over so many prefixes, each row would make a hint that no other row uses.
  * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
  * for each value of the last byte. Read errors are ignored here, since later reads report them. The
  * blocks read do not stay in the cache. */
@@ -88,7 +88,7 @@ static bool has_many_hints(struct kv *kv) {
         key.p = (const uint8_t *)rocksdb_iter_key(i, &key.n);
         memset(at, 0, n);
         memcpy(at, key.p, key.n < n ? key.n : n);
-        size_t last = n; /* to the least key behind all keys with this beginning, if there is one */
+        size_t last = n; /* to the least key after all keys with this prefix, if there is one */
         while (last && at[last - 1] == UINT8_MAX) at[--last] = 0;
         more = last > 0;
         if (more) at[last - 1]++;

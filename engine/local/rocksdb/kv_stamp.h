@@ -1,9 +1,9 @@
-/* The stamp of a data folder: a small file beside RocksDB's folder that says what must be in there.
+/* The stamp of a data folder: a small file next to RocksDB's folder that lists what the folder must contain.
  *
  * RocksDB takes an empty folder for a new store, a log that is gone for one that it deleted, and a
  * MANIFEST cut short for one that it was writing. The stamp remembers: the format of the folder,
  * whose store it is, how long the MANIFEST was, and which logs there were with how many bytes that
- * are known to be on disk. It is replaced whole (written beside, synced, renamed, folder synced):
+ * are known to be on disk. It is replaced whole (written under another name, synced, renamed, folder synced):
  * after the store is opened, before a sync says for the first time that something in a log is on
  * disk, when the MANIFEST has grown, every few seconds while there are writes, and when the store
  * is closed. So a log that is emptied or goes is always missed; of one that is cut at the end of a

@@ -33,7 +33,7 @@ static uint64_t property(rocksdb_t *db, const char *name) {
 
 /* Waits until no version is in use that has files which the current one has not, and has RocksDB
  * look for unused files, which it does when deletion of files is enabled again. Called with the
- * lock, which it releases meanwhile. The first nap gathers what is dropped by turns. */
+ * lock, which it releases meanwhile. The first nap collects ranges that are dropped one by one. */
 static void unlink_when_unused(struct kv_trim *t) {
     const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
     char *text = NULL;

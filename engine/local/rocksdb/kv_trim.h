@@ -1,11 +1,11 @@
 /* Frees the disk space that dropped ranges still hold: files that hold other tables' keys, too, and
  * all of level 0, which file deletion does not touch.
  *
- * A thread of its own compacts the deleted ranges, one after the other. So the thread that dropped
+ * A separate thread compacts the deleted ranges, one after the other. So the thread that dropped
  * a range does not wait, and readers soon no longer pass the range's tombstone. A compaction in
  * RocksDB chooses its levels when it begins. Keys that another compaction was moving to a lower
- * level at that time remain, below the tombstone. So the thread checks what is left of a range, and
- * compacts it again.
+ * level at that time remain, below the tombstone. So the thread checks the rest of a range, and compacts
+ * it again.
  *
  * Then it has RocksDB delete the files that are in no version any more. RocksDB deletes them itself
  * when the last user of their version is a compaction, a flush or an iterator. After a get that was

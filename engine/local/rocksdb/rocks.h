@@ -76,7 +76,7 @@ int rocks_flush(struct kv *kv, bool wait, struct err *e) MUST_CHECK;
 int rocks_write_stamp(struct kv *kv, struct err *e) MUST_CHECK;
 void rocks_renew_stamp(struct kv *kv);
 rocksdb_readoptions_t *rocks_read_options(enum eng_tier tier);
-/* Whether the merge that RocksDB does for this thread may take so many bytes. If not, the read is incomplete
+/* Whether the merge that RocksDB does for this thread may use this many bytes. If not, the read is incomplete
  * in the cache tier, and fails in the other. */
 bool rocks_may_merge(size_t bytes) MUST_CHECK;
 size_t rocks_memtable_bytes(const struct kv *kv);

@@ -67,7 +67,7 @@ int kv_save(struct kv *kv, const char *folder, struct err *e) {
 
 /* ---- bulk loads ---- */
 
-/* A bulk load: the pairs are written to table files beside the store, which then takes over all the
+/* A bulk load: the pairs are written to table files outside the store, which then takes over all the
  * files at once, unchanged.
  *
  * The files are in the data folder's loading/; opening the store removes files that a crash has

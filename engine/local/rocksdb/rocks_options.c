@@ -156,7 +156,7 @@ void rocks_set_options(struct kv *kv) {
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may
      * not */
     rocksdb_options_set_wal_recovery_mode(o, kv->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
-    /* no folder, so RocksDB runs without a log file of its own */
+    /* no folder, so RocksDB runs without its own log file */
     if (kv->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, rocks_memtable_bytes(kv));

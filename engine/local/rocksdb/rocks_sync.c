@@ -175,7 +175,7 @@ void rocks_renew_stamp(struct kv *kv) {
     if (kv->stamp_failed) log_warn("the stamp of the data folder is not renewed: %s", e.text);
 }
 
-/* Whether the stamp knows some bytes of every log that has any. A new log begins together with a
+/* Whether the stamp covers some bytes of every log that is not empty. A new log begins together with a
  * memtable, which changes RocksDB's version number. */
 static bool knows_logs(struct kv *kv) {
     uint64_t version = rocks_property(kv->db, "rocksdb.current-super-version-number", 0);
