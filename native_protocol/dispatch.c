@@ -265,9 +265,9 @@ static void carry_out(struct np_call *call, enum cql_outcome planned) {
         return;
     }
     if (o->write_failed.fn) { /* the limits get its units back */
-        struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.answer.stmt_kind), 0);
-        o->write_failed.fn(o->write_failed.arg, &claim, took(call));
-        ledger_claim_fini(&claim);
+        struct ledger_posting posting = ledger_posting_of(&call->cost, npi_operation_of(call->r.answer.stmt_kind), 0);
+        o->write_failed.fn(o->write_failed.arg, &posting, took(call));
+        ledger_posting_fini(&posting);
     }
     if (applied == CQL_CONFLICT) avoid_conflict(call);
     else npi_call_set_state(call, NP_CALL_FAILED);
@@ -289,7 +289,7 @@ static struct np_account account_of(const struct np_call *call) {
         .failure = call->err->code,
     };
     if (call->state == NP_CALL_WRITTEN && call->conn->loop->o->ledger) {
-        account.claim = ledger_claim_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
+        account.posting = ledger_posting_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
         account.took = took(call);
     }
     return account;
@@ -307,7 +307,7 @@ static bool answer(struct np_call *call) {
     if (UNLIKELY(call->trace != NULL)) account.trace = call->trace->session;
     int held = encoded ? npi_answer_deliver(call, &account) : -1;
     if (held == 1) return true;
-    if (account.claim.n) ledger_claim_fini(&account.claim);
+    if (account.posting.n) ledger_posting_fini(&account.posting);
     np_account(&l->metrics, &account, account.failed ? NULL : call->err);
     return held == 0;
 }

@@ -154,9 +154,9 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
         trace_store_more(o->traces, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
                          "event-loop");
     if (e && o->ledger)
-        ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account);
-    if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
-    ledger_claim_fini(&a->account.claim);
+        ledger_reverse(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.posting, &c->account);
+    if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.posting, a->account.took);
+    ledger_posting_fini(&a->account.posting);
     npi_conn_answered(c);
     npi_conn_unref(c);
 }
@@ -307,7 +307,7 @@ static void drop_held(struct np_held *h) {
     for (struct np_held *next; h; h = next) {
         next = h->next;
         for (size_t i = 0; i < h->n_acks; i++) {
-            ledger_claim_fini(&h->acks[i].account.claim);
+            ledger_posting_fini(&h->acks[i].account.posting);
             npi_conn_unref(h->acks[i].conn);
         }
         held_free(h);

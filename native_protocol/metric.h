@@ -51,7 +51,7 @@ struct np_account {
     enum err_code failure;   /* when it failed so */
     int64_t read_halves, write_halves; /* half units: of reads; of writes in each Region, static ones too */
     uint64_t trace; /* number of its trace session (trace_store_add); 0 if it is not traced */
-    struct ledger_claim claim; /* to reverse the posting of a waiting write if it fails */
+    struct ledger_posting posting; /* to reverse the posting of a waiting write if it fails */
     struct limit_took took;    /* of it */
 };
 

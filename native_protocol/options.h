@@ -22,7 +22,7 @@ struct np_options { /* what it points to must outlive the front */
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL if nothing is posted */
     struct { /* called for each write that was admitted and has failed; any thread; may be NULL */
-        void (*fn)(void *arg, const struct ledger_claim *claim, struct limit_took took);
+        void (*fn)(void *arg, const struct ledger_posting *posting, struct limit_took took);
         void *arg;
     } write_failed;
     struct capture_recorder *capture; /* metering/capture/recorder.h; NULL if there is none */

@@ -9,7 +9,7 @@ struct np_options;
 /* The ledger's name for the kind of a statement. */
 enum operation npi_operation_of(enum stmt_kind kind);
 /* Sets the statement that the call is posted as (call->statement_id). Called before npi_post and
- * before the call's claim is made. */
+ * before the call's ledger_posting is made. */
 void npi_post_statement(struct np_call *call);
 /* Called once for every query request, before its memory is freed. Reads the loop's clock
  * (npi_loop_time) unless the request is a read that waits in the ledger's queue. The loop's

@@ -263,12 +263,12 @@ static int begin(void *arg, struct cql_run *r, const struct schema_table *t, str
     return may ? 0 : answer(r, &v, e);
 }
 
-void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took) {
+void admission_reverse(void *arg, const struct ledger_posting *posting, struct limit_took took) {
     struct admission *a = arg;
-    if (!claim->n) return;
+    if (!posting->n) return;
     lock(a);
-    limiter_reverse(a->limiter, &claim->first, took);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) limiter_reverse(a->limiter, &claim->others[i], took);
+    limiter_reverse(a->limiter, &posting->first, took);
+    for (uint32_t i = 0; i + 1 < posting->n; i++) limiter_reverse(a->limiter, &posting->others[i], took);
     pthread_mutex_unlock(&a->lock);
 }
 

@@ -29,7 +29,7 @@ struct cql_admission admission_of(struct admission *a);
 
 /* Returns to the limiter the capacity that an admitted write took, because the write failed. Any
  * thread; arg is the admission (np_options). */
-void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took);
+void admission_reverse(void *arg, const struct ledger_posting *posting, struct limit_took took);
 
 /* Calls fn for each table, under the lock, until fn returns -1. Returns fn's last result. Any
  * thread. */

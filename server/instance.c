@@ -233,7 +233,7 @@ static int open_front(struct instance *in, struct err *e) {
         .traces = in->traces,
         .clock = &in->clock.clock,
         .ledger = s->unmetered ? NULL : in->ledger,
-        .write_failed = {.fn = admission_give_back, .arg = in->admission},
+        .write_failed = {.fn = admission_reverse, .arg = in->admission},
         .capture = in->capture,
         .faults = in->faults,
         .access = in->access,

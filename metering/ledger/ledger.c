@@ -114,17 +114,17 @@ void ledger_time_reads(struct ledger *l, unsigned shard, int64_t now_us) {
     shard_reads_time(&l->shards[shard], now_us);
 }
 
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+void ledger_reverse(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_posting *posting,
                       struct ledger_connection *c) {
     struct shard *s = &l->shards[shard];
-    if (!claim->n) return;
+    if (!posting->n) return;
     pthread_mutex_lock(&s->lock);
     settle(l, s);
     uint32_t second = second_of(l, s, now_us);
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
     shard_drain(s, &l->stats);
-    shard_reverse(s, &l->stats, second, claim, &c->usage);
+    shard_reverse(s, &l->stats, second, posting, &c->usage);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }

@@ -49,7 +49,7 @@ void ledger_settle(struct ledger *l, unsigned shard);
  * error. Its charge is subtracted from every table, partition and statement that it was posted to,
  * and from its connection, which must not have been disconnected: a pending acknowledgement holds a
  * reference to the connection, also when its client is gone. */
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+void ledger_reverse(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_posting *posting,
                       struct ledger_connection *c);
 /* Posts the units of TTL deletes, which belong to no request. Any thread. */
 void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table,

@@ -348,8 +348,8 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
 
 /* ---- reversal ---- */
 
-struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
-    struct ledger_claim c = {.operation = operation, .statement_id = statement_id};
+struct ledger_posting ledger_posting_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
+    struct ledger_posting c = {.operation = operation, .statement_id = statement_id};
     const struct op_write *first = cost->writes;
     uint32_t n = 0;
     if (!first) return c;
@@ -362,9 +362,9 @@ struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation o
     return c;
 }
 
-void ledger_claim_fini(struct ledger_claim *c) {
+void ledger_posting_fini(struct ledger_posting *c) {
     free(c->others);
-    *c = (struct ledger_claim){0};
+    *c = (struct ledger_posting){0};
 }
 
 static void reverse_item(struct shard *s, struct stats *b, uint32_t second, const struct charge_item *p,
@@ -386,24 +386,24 @@ static void reverse_item(struct shard *s, struct stats *b, uint32_t second, cons
     usage_sums_add(all, &u);
 }
 
-void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
+void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_posting *posting,
                      struct usage *of) {
     struct usage_sums all = {0};
-    reverse_item(s, b, second, &claim->first, &all);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) reverse_item(s, b, second, &claim->others[i], &all);
-    if (claim->statement_id) {
+    reverse_item(s, b, second, &posting->first, &all);
+    for (uint32_t i = 0; i + 1 < posting->n; i++) reverse_item(s, b, second, &posting->others[i], &all);
+    if (posting->statement_id) {
         uint64_t load = usage_load(all.n[USAGE_READ_HALVES], all.n[USAGE_WRITE_UNITS]);
-        uint32_t at = heavy_reverse(&s->statements, claim->statement_id, load);
+        uint32_t at = heavy_reverse(&s->statements, posting->statement_id, load);
         if (at != HEAVY_NONE) usage_reverse(&s->statement_infos[at].usage, second, &all);
     }
     /* the table's request (a batch belongs to no table) was a success and becomes a failure */
-    struct table_stats *t = stats_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
+    struct table_stats *t = stats_find(b, posting->operation == OPERATION_BATCH ? 0 : posting->first.object);
     if (t) {
         struct figures request = {0};
-        request.of[claim->operation][OF_REQUESTS] = 1;
+        request.of[posting->operation][OF_REQUESTS] = 1;
         stats_reverse(t, second, &request);
         struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
-        if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
+        if (fails) fails->cell.f.of[posting->operation][OF_SYSTEM_ERRORS]++;
     }
     usage_reverse(of, second, &all);
 }

@@ -74,19 +74,19 @@ struct ledger_request {
     struct slice text;           /* of the statement */
 };
 
-/* The record by which a posted write is reversed when its commit fails: its charges, write by
- * write, with tables and partitions. */
-struct ledger_claim {
+/* The record by which a posted write is reversed when its commit fails: the charge items of its writes.
+ * It outlives the schema snapshot that the items' names point into, so these are not read. */
+struct ledger_posting {
     enum operation operation;
     uint64_t statement_id; /* as posted */
     uint32_t n;            /* 0 if it is no write */
     struct charge_item first, *others; /* others: n - 1, on the heap */
 };
-/* The claim of a successful request, made when it is posted. Without memory it covers the first
+/* The posting of a successful request. Without memory it covers the first
  * write only. */
-struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id);
+struct ledger_posting ledger_posting_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id);
 /* Copies share the heap memory: call this for one of them. */
-void ledger_claim_fini(struct ledger_claim *c);
+void ledger_posting_fini(struct ledger_posting *c);
 
 struct shard_table {
     uint32_t object;
@@ -269,9 +269,9 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
  * statistics'. */
 void shard_drain(struct shard *s, struct stats *b);
 void shard_drop(struct shard *s, uint32_t object);
-/* Reverses a claim. The caller holds the shard's lock and the statistics', and has called
+/* Reverses a posting. The caller holds the shard's lock and the statistics', and has called
  * shard_drain. of: the usage of the connection, or of its role when the connection is closed. */
-void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_claim *claim,
+void shard_reverse(struct shard *s, struct stats *b, uint32_t second, const struct ledger_posting *posting,
                      struct usage *of);
 /* shard_put writes partitions and statements as bytes (shard_state.c); shard_take adds such bytes
  * to the shard, up to the first damaged item. The caller holds the lock. */

@@ -308,8 +308,8 @@ struct refunds {
     unsigned n;
 };
 
-static void on_write_failed(void *arg, const struct ledger_claim *claim, struct limit_took took) {
-    (void)claim, (void)took;
+static void on_write_failed(void *arg, const struct ledger_posting *posting, struct limit_took took) {
+    (void)posting, (void)took;
     ((struct refunds *)arg)->n++;
 }
 

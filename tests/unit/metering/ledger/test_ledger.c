@@ -174,11 +174,11 @@ static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_w
     struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
     post(l, 0, 3, 9, 11); /* the innocent one */
     post_batch(l, &cost, &c, 77);
-    struct ledger_claim claim = ledger_claim_of(&cost, OPERATION_BATCH, 77);
+    struct ledger_posting posting = ledger_posting_of(&cost, OPERATION_BATCH, 77);
     post_batch(l, &cost, &c, 77);
     now_us += S;
-    ledger_take_back(l, 0, now_us, &claim, &c);
-    ledger_claim_fini(&claim);
+    ledger_reverse(l, 0, now_us, &posting, &c);
+    ledger_posting_fini(&posting);
     check_units(l, ONE, 4, 0);
     check_units(l, TWO, 10, 3);
     check_units(l, 3, 11, 0);
