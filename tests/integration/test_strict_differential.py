@@ -91,6 +91,8 @@ def test_strict_accepts_what_off_answers_the_same(sessions, seed):
     accepted = 0
     for _ in range(STATEMENTS):
         statement = as_text(table.statement())
+        if table.of_now in statement:  # the values of now() differ between two servers
+            continue
         before = contents(strict, name) if rng.random() < 0.2 else None
         got = answer(strict, statement)
         if REFUSED.match(got):

@@ -129,7 +129,7 @@ void outcome_json(const struct stress *s, const char *profile, struct buf *out) 
                s->plan.rate, s->connections, s->in_flight, s->took, per_second(s));
     json_count(out, "unanswered", s->unanswered);
     json_count(out, "backing_off", s->backing_off);
-    json_flag(out, "has_charges", c->told);
+    json_flag(out, "charges_told", c->told);
     json_sums(&c->sums, out);
     json_latency(&c->latency, out);
     json_str(out, "first_error", c->first_error);
