@@ -121,16 +121,26 @@ def commands(build, target):
 
 
 def compile_mutant(m, build, work):
-    """The object of the changed file; the file stands in for the original by #line."""
+    """The object of the changed file, or the objects of all sources in its folder if it is a header."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
-        entry = next(e for e in json.load(f) if os.path.relpath(e["file"], ROOT) == m["file"])
-    source, target = os.path.join(work, "mutant.c"), os.path.join(work, "mutant.o")
+        entries = {os.path.relpath(e["file"], ROOT): e for e in json.load(f)}
     text = read(m["file"]).replace(m["old"], m["new"])
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(f'#line 1 "{entry["file"]}"\n{text}')
-    command = re.sub(r" -o \S+", f" -o {target}", entry["command"]).replace(entry["file"], source).replace(" -Werror ", " ")
-    subprocess.run(command, shell=True, cwd=entry["directory"], check=True, stderr=subprocess.DEVNULL)
-    return target
+    changed = os.path.join(work, m["file"])
+    os.makedirs(os.path.dirname(changed))
+    with open(changed, "w", encoding="utf-8") as f:
+        f.write(f'#line 1 "{os.path.join(ROOT, m["file"])}"\n{text}')
+    sources = [m["file"]]
+    if m["file"].endswith(".h"):
+        sources = [s for s in entries if os.path.dirname(s) == os.path.dirname(m["file"])]
+    targets = []
+    for source in sources:
+        entry = entries[source]
+        targets.append(os.path.join(work, f"mutant{len(targets)}.o"))
+        command = re.sub(r" -o \S+", f" -o {targets[-1]}", entry["command"]).replace(" -I", f" -I{work} -I", 1).replace(" -Werror ", " ")
+        if source == m["file"]:
+            command = command.replace(entry["file"], changed)
+        subprocess.run(command, shell=True, cwd=entry["directory"], check=True, stderr=subprocess.DEVNULL)
+    return " ".join(targets)
 
 
 def failed_tests(out, returncode):

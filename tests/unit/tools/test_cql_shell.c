@@ -148,7 +148,7 @@ static void assert_completed(const char *before, size_t typed, uint32_t n, const
     static struct completions c;
     struct arena a;
     arena_init(&a, 1024, 0);
-    complete(slice_str(before), "ks", &names, &a, &c);
+    completions_find(slice_str(before), "ks", &names, &a, &c);
     assert_int_equal(c.typed, typed);
     assert_int_equal(c.n, n);
     if (n) assert_text(slice_str(c.list[0]), first);

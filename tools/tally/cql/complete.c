@@ -101,8 +101,8 @@ static struct slice unquoted(struct completing *c, const struct token *t) {
     return t->text.n && t->text.p[0] == '"' ? token_unquote(c->a, t->text) : t->text;
 }
 
-void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
-              struct completions *out) {
+void completions_find(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
+                      struct completions *out) {
     struct context x = {0};
     size_t from = 0, word = before.n;
     for (;;) { /* to the unfinished statement or command at the end of the text */

@@ -27,7 +27,7 @@ struct completions {
 
 /* before: the text up to the cursor. keyspace: the current one; "": none. The completions live in
  * the arena. */
-void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
-              struct completions *out);
+void completions_find(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
+                      struct completions *out);
 /* The length of the longest common prefix of all completions; 0 if there are no completions. */
 size_t completions_common(const struct completions *c);

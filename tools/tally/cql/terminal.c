@@ -80,7 +80,7 @@ static unsigned char on_tab(EditLine *edit, int ch) {
     buf_put_slice(&before, buf_slice(&t->text));
     buf_put(&before, line->buffer, (size_t)(line->cursor - line->buffer));
     read_names(t);
-    complete(buf_slice(&before), t->shell->keyspace, &t->names, &a, &c);
+    completions_find(buf_slice(&before), t->shell->keyspace, &t->names, &a, &c);
     size_t common = completions_common(&c);
     if (!c.n) {
         rc = CC_ERROR;
