@@ -206,7 +206,7 @@ size_t npi_share_bytes(struct np_share *s) {
 
 static bool is_behind(const struct np_share *s) { return s->bytes - s->making > NP_SHARE_OWN; }
 
-bool npi_share_is_behind(struct np_share *s) {
+bool npi_share_has_unread(struct np_share *s) {
     pthread_mutex_lock(&s->budget->lock);
     bool behind = is_behind(s);
     pthread_mutex_unlock(&s->budget->lock);

@@ -97,7 +97,7 @@ void npi_share_add(struct np_share *s, size_t n);
 void npi_share_sub(struct np_share *s, size_t n);
 size_t npi_share_bytes(struct np_share *s);
 /* More than NP_SHARE_OWN of its bytes are finished and only wait to be read. */
-bool npi_share_is_behind(struct np_share *s);
+bool npi_share_has_unread(struct np_share *s);
 /* Records that the peer took bytes at this time. */
 static inline void npi_share_moved(struct np_share *s, int64_t at_us) {
     atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed);

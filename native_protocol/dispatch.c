@@ -367,7 +367,7 @@ static enum np_may may_run(struct np_call *call) {
     enum cql_work_class class = call->work.class;
     if (call->state == NP_CALL_PARTLY) {
         enum np_may may = npi_share_may_make(unread, &call->reply, call->reply.charged);
-        if (may == NP_MAY_WAIT && npi_share_is_behind(unread)) set_deadline(call, class);
+        if (may == NP_MAY_WAIT && npi_share_has_unread(unread)) set_deadline(call, class);
         return may;
     }
     if (class != WORK_READ && class != WORK_SCAN) return NP_MAY_GO_ON;

@@ -27,8 +27,8 @@ enum { NP_UNTIMED = 32 };
 /* Calls of a group (dispatch.h). More of them would not fit into a processor's data cache. */
 enum { NP_GROUP = 8 };
 
-/* What other threads hand to the loop: any thread gives a task; the loop's thread runs all of them at its
- * next wake-up, in the order in which they were given. A task is the first member of its own struct,
+/* A task that another thread passes to the loop. Any thread may give one; the loop's thread runs all tasks at
+ * its next wake-up, in the order in which they were given. A task is the first member of a larger struct,
  * which belongs to the inbox from give until its function is called; the function frees or reuses it. */
 struct np_task {
     struct np_task *next;

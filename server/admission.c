@@ -135,7 +135,7 @@ static int by_row(const void *a, const void *b) {
     return slice_cmp(*x, *y);
 }
 
-static int put_group(struct limit_ask *ask, const struct cql_run *r, uint32_t n_writes, struct err *e) {
+static int put_group(struct limit_request *ask, const struct cql_run *r, uint32_t n_writes, struct err *e) {
     const struct op_cost *c = r->cost;
     bool one_partition = r->answer.stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_items == 1 && !c->reads;
     if (!one_partition) return 0;
@@ -228,7 +228,7 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
         limited = limited || is_limited(o, &x->item);
     }
     if (!limited) return 0;
-    struct limit_ask ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1};
+    struct limit_request ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1};
     if (n_reads + n_writes == 1) {
         ask.items = reads ? &reads->item : &writes->item;
         ask.n_items = 1;
@@ -244,7 +244,7 @@ static int admit(void *arg, struct cql_run *r, struct err *e) {
     if (o->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
     lock(a);
     r->answer.admitted_us = limiter_wall_us(a->limiter);
-    limiter_ask(a->limiter, &ask, &v);
+    limiter_admit(a->limiter, &ask, &v);
     pthread_mutex_unlock(&a->lock);
     return answer(r, &v, e);
 }

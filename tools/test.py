@@ -40,6 +40,8 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests/layer"))
+from invariants import test_file  # noqa: E402
 WORK = "build/test"
 HANG = 3600  # seconds after which a job is said to hang
 CHANGED_MAX = 12  # mutants of the step changed, so that the whole stays within its time
@@ -235,7 +237,7 @@ class Steps:
         diff = subprocess.run(["git", "diff", "--name-only", base], capture_output=True, text=True, check=False)
         files = set(diff.stdout.split())
         with open("tests/layer/invariants.json", encoding="utf-8") as f:
-            names = [m["invariant"] for m in json.load(f) if m["file"] in files or os.path.basename(m["test"]) in files]
+            names = [m["invariant"] for m in json.load(f) if m["file"] in files or test_file(m["test"]) in files]
         names = list(dict.fromkeys(names))
         if diff.returncode:
             print(f"no mutants: git has no {base}")

@@ -95,7 +95,8 @@ struct read_source {
 struct access_path {
     enum cql_work_class work_class;
     /* Evaluates the bound values and makes a source in the request's arena. Returns NULL with the request's err.
-     * *none: there is nothing to read. spec is copied, what it points to must live as long as the source. */
+     * *none: there is nothing to read. The source copies spec; the objects to which spec points must live as
+     * long as the source. */
     struct read_source *(*open)(const struct read_spec *spec, bool *none);
     /* Allows the source to read another bounded part. NULL: no part of it is bounded. */
     void (*begin_part)(struct read_source *s);

@@ -293,7 +293,7 @@ struct cql_run {
     struct cql_prepared **item_statements;
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
     /* A request between two parts. running is the statement's state, in the request's arena.
-     * running_fini, if set, releases what is not in the arena; cql_run_fini calls it
+     * running_fini, if set, releases the resources that are not in the arena; cql_run_fini calls it
      * once, on any thread, whether the request has finished or was dropped. */
     void *running;
     void (*running_fini)(struct cql_run *r);

@@ -78,7 +78,7 @@ struct shard_counter shard_sum(const struct shard_head *h);
 void shard_counter_key(struct buf *out, uint64_t writer);
 void shard_counter_value(struct buf *out, const struct shard_counter *c);
 
-/* ---- shards that a store knows ---- */
+/* ---- the shards in a store's memory ---- */
 
 struct write_group;
 

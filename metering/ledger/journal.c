@@ -188,7 +188,7 @@ static int cannot(struct err *e, const char *what, const char *path) {
     return err_set(e, ERR_CONFIG, "cannot %s the ledger %s: %s", what, path, strerror(errno));
 }
 
-/* Reads the file into the statistics, and cuts off what follows the first damage. */
+/* Reads the file into the statistics, and cuts off the records after the first damage. */
 static int load(struct journal *j, size_t size, struct stats *b, uint32_t *latest, struct err *e) {
     uint8_t *all = malloc(size ? size : 1);
     if (!all) return err_nomem(e);

@@ -15,12 +15,12 @@ struct limiter {
     struct limiter_options o;
     struct limit_time time;
     struct partition_buckets partitions;
-    uint64_t ask; /* number of the running or last limiter_ask */
+    uint64_t ask; /* number of the running or last limiter_admit */
     struct backoff_random random;
     struct object_list tables; /* struct limit_table */
     struct limit_table *last;  /* the one found last */
     struct limit_table *account; /* of object 0 */
-    /* the draws of the running limiter_ask, which a refusal reverses */
+    /* the draws of the running limiter_admit, which a refusal reverses */
     uint32_t n_taken, cap_taken;
     struct taken {
         struct bucket *bucket;
@@ -297,7 +297,7 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
 
 struct asking {
     struct limiter *l;
-    const struct limit_ask *ask;
+    const struct limit_request *ask;
     struct limit_over *over;
 };
 
@@ -334,7 +334,7 @@ static int draw_all(const struct asking *a, const struct draw *draws, size_t n, 
     return 0;
 }
 
-/* Reverses the draws of the running limiter_ask, except the first n_kept. */
+/* Reverses the draws of the running limiter_admit, except the first n_kept. */
 static void undo_draws(struct limiter *l, uint32_t n_kept) {
     while (l->n_taken > n_kept) {
         struct taken *t = &l->taken[--l->n_taken];
@@ -494,7 +494,7 @@ static void count(struct limiter *l, const struct limit_over *o) {
     c->last_retry_us = o->retry_us;
 }
 
-void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out) {
+void limiter_admit(struct limiter *l, const struct limit_request *ask, struct limit_verdict *out) {
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     enum { OF_PART = 7, OF_ASK = 4 };
     uint32_t need = OF_PART * ask->n_items + OF_ASK;
@@ -597,7 +597,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
     if (!t || t->mode != LIMITS_ENFORCE) return true;
     table_follow(l, t);
     const struct charge_item part = {.object = object, .keyspace = t->keyspace, .table = t->table};
-    const struct limit_ask ask = {0};
+    const struct limit_request ask = {0};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
     const struct draw draws[] = {
         account_reads(l, 0),

@@ -1,7 +1,7 @@
 /* The limiter decides whether a request may run now, under the configured limits. It is pure: no
  * clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
  *
- * Life of a request: its cost is computed; limiter_ask checks every bucket that the request draws
+ * Life of a request: its cost is computed; limiter_admit checks every bucket that the request draws
  * from (connection, account, table, partitions) and takes from all of them. When one is short, it
  * takes only from the connection's bucket, because a refused statement was sent nonetheless. The
  * verdict names the limit, its rate, and when there will be enough. A batch is one request: it is
@@ -45,7 +45,7 @@ struct limit_time {
     int64_t now_us, wall_us;
 };
 
-struct limit_ask {
+struct limit_request {
     struct limit_connection *connection;
     int64_t statements;
     uint32_t n_items;
@@ -101,7 +101,7 @@ void limiter_drop(struct limiter *l, uint32_t object);
 void limiter_set_time(struct limiter *l, struct limit_time at);
 int64_t limiter_wall_us(const struct limiter *l);
 
-void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
+void limiter_admit(struct limiter *l, const struct limit_request *ask, struct limit_verdict *out);
 
 /* Records from which meters an admitted request has taken, and when (wall time of its admission). A
  * meter that the request exceeded, and that let it pass, was not drawn from. v NULL: no limit was
@@ -122,7 +122,7 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
 void limiter_reverse(struct limiter *l, const struct charge_item *p, struct limit_took took);
 
 /* Checks a read of the table before it runs. Returns false if the account or the table is in debt,
- * so limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is
+ * so limiter_admit would refuse the read whatever it costs. Then *out is the refusal, and it is
  * counted, as one statement of the connection. Only enforced limits are checked. */
 bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) MUST_CHECK;

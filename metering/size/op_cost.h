@@ -40,8 +40,8 @@ struct size_sum {
 
 void size_sum_add(struct size_sum *to, const struct size_sum *from);
 
-/* One item of a charge: a read or a write of a table, and its units in one Region. Whoever records the
- * work sets the table and the partition, charge_compute sets the units. The limiter, the ledger, and
+/* One item of a charge: a read or a write of a table, and its units in one Region. The code that
+ * records the work sets the table and the partition, charge_compute sets the units. The limiter, the ledger, and
  * the reversal of a failed write read these items. */
 struct charge_item {
     uint32_t object;              /* the table's, of the catalogue */

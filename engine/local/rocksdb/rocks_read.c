@@ -20,27 +20,27 @@ enum { LOOP_MERGE_MAX = 4 << 20 }; /* bytes that a read merges on a loop */
 /* The read that RocksDB does for this thread. Flushes and compactions merge on threads of RocksDB, which
  * read nothing here. */
 static _Thread_local struct {
-    bool on_loop, put_off;
+    bool on_loop, deferred;
     size_t merged; /* bytes */
 } reading;
 
 bool rocks_may_merge(size_t bytes) {
     reading.merged += bytes;
     if (LIKELY(reading.merged <= LOOP_MERGE_MAX)) return true;
-    reading.put_off = reading.on_loop;
+    reading.deferred = reading.on_loop;
     return !reading.on_loop && !stop_check_run();
 }
 
 static void read_begins(enum eng_tier tier) {
     reading.on_loop = tier == ENG_TIER_CACHE;
-    reading.put_off = false;
+    reading.deferred = false;
     reading.merged = 0;
 }
 
 static int read_failed(char *text, struct err *e) {
-    if (reading.put_off || stop_check_run()) { /* RocksDB's text is of a merge that failed */
+    if (reading.deferred || stop_check_run()) { /* RocksDB's text is of a merge that failed */
         rocksdb_free(text);
-        return reading.put_off ? KV_INCOMPLETE : -1;
+        return reading.deferred ? KV_INCOMPLETE : -1;
     }
     /* The C API has no status codes. */
     if (strstr(text, "no blocking io") || strstr(text, "Result incomplete")) {

@@ -249,9 +249,9 @@ static void test_budget_gives_no_turn_to_who_has_not_read(void **state) {
     setup_sparing(&b, s, 100 * mb, 50, 500);
     assert_int_equal(npi_share_make(&s[0], &makers[0], 0, 40 * mb) | npi_share_make(&s[0], &makers[1], 0, 20 * mb),
                      NP_MAY_GO_ON);
-    assert_false(npi_share_is_behind(&s[0]));
+    assert_false(npi_share_has_unread(&s[0]));
     npi_share_made(&s[0], 40 * mb); /* and unread */
-    assert_true(npi_share_is_behind(&s[0]));
+    assert_true(npi_share_has_unread(&s[0]));
     assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_WAIT);
     now_us += 50; /* it has not moved since, but its own answer is no reason for it to go */
     assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_WAIT);

@@ -386,8 +386,9 @@ static uint32_t second_of(struct world *w, int i) {
     limiter_set_time(s->limiter, (struct limit_time){.now_us = now_us, .wall_us = now_us});
     for (int k = 0; k < 3 * UNITS; k++) {
         struct limit_verdict v;
-        limiter_ask(s->limiter,
-                    &(struct limit_ask){.connection = &s->connection, .statements = 1, .n_items = 1, .items = &p}, &v);
+        limiter_admit(s->limiter,
+                    &(struct limit_request){.connection = &s->connection, .statements = 1, .n_items = 1, .items = &p},
+                    &v);
         admitted += !limit_refuses(&v);
     }
     if (fleet_round(s->fleet, false, &w->e)) fail_msg("%s", w->e.text);

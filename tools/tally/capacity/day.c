@@ -100,9 +100,9 @@ static bool refuses(struct limiter *l, const struct schema_table *t, int64_t now
     p.object = OBJECT;
     p.keyspace = t->keyspace->name;
     p.table = t->name;
-    const struct limit_ask ask = {.connection = &c, .n_items = 1, .items = &p};
+    const struct limit_request ask = {.connection = &c, .n_items = 1, .items = &p};
     set_time(l, now_us);
-    limiter_ask(l, &ask, &v);
+    limiter_admit(l, &ask, &v);
     return limit_refuses(&v);
 }
 

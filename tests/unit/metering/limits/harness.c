@@ -23,21 +23,21 @@ void set_time(struct limiter *l, int64_t now_us) {
     limiter_set_time(l, (struct limit_time){.now_us = now_us, .wall_us = now_us});
 }
 
-void ask_now(struct world *w, const struct limit_ask *a) {
+void ask_now(struct world *w, const struct limit_request *a) {
     struct limit_time newest = {.now_us = w->now_us - w->began_us, .wall_us = w->now_us}, late = newest;
     limiter_set_time(w->l, newest);
     w->late = w->late * 1664525 + 1013904223;
     late.now_us -= w->late >> 7;
     late.wall_us -= w->late >> 7;
     if (w->late >> 31) limiter_set_time(w->l, late);
-    limiter_ask(w->l, a, &w->v);
+    limiter_admit(w->l, a, &w->v);
 }
 
 bool ask(struct world *w, struct charge_item p) {
     p.object = p.object ? p.object : 1;
     p.keyspace = "k";
     p.table = "t";
-    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_items = 1, .items = &p};
+    struct limit_request a = {.connection = &w->c, .statements = 1, .n_items = 1, .items = &p};
     ask_now(w, &a);
     return !limit_refuses(&w->v);
 }

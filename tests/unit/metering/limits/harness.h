@@ -25,7 +25,7 @@ void set_time(struct limiter *l, int64_t now_us);
 
 /* Into w->v. After the newest reading of the clock comes an older one, up to 16 seconds late, as
  * from another thread. */
-void ask_now(struct world *w, const struct limit_ask *a);
+void ask_now(struct world *w, const struct limit_request *a);
 
 /* Whether a statement with one part is let through; of table 1 where the part names none. */
 bool ask(struct world *w, struct charge_item p);

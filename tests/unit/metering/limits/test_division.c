@@ -148,8 +148,9 @@ static void ask(struct world *w, int i, uint32_t object, uint64_t n) {
     limiter_set_time(w->limiters[i], (struct limit_time){.now_us = w->now_us, .wall_us = w->now_us});
     for (uint64_t k = 0; k < n; k++) {
         struct limit_verdict v;
-        limiter_ask(w->limiters[i],
-                    &(struct limit_ask){.connection = &w->connections[i], .statements = 1, .n_items = 1, .items = &p},
+        limiter_admit(w->limiters[i],
+                    &(struct limit_request){
+                        .connection = &w->connections[i], .statements = 1, .n_items = 1, .items = &p},
                     &v);
         w->admitted[i] += !limit_refuses(&v);
     }

@@ -54,7 +54,8 @@ static void test_a_wall_clock_that_is_set_back_stops_nothing(void **state) {
         for (int i = 0; i < 3; i++) {
             struct charge_item p = {.object = 1, .one_partition = true, .keyspace = "k", .table = "t", .token = i,
                                     .write_units = 30, .entities = 1};
-            limiter_ask(w.l, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_items = 1, .items = &p}, &w.v);
+            limiter_admit(w.l,
+                          &(struct limit_request){.connection = &w.c, .statements = 1, .n_items = 1, .items = &p}, &w.v);
             assert_false(limit_refuses(&w.v));
         }
     }
@@ -200,7 +201,7 @@ static void test_a_refused_request_takes_nothing(void **state) {
         batch[i] = (struct charge_item){.object = 1, .one_partition = true, .keyspace = "k", .table = "t",
                                         .token = i + 1, .write_units = i ? 5 : 50, .entities = 1};
     assert_true(writes(&w, 2, 10));
-    struct limit_ask a = {.connection = &w.c, .statements = 1, .n_items = 3, .items = batch};
+    struct limit_request a = {.connection = &w.c, .statements = 1, .n_items = 3, .items = batch};
     batch[0].write_units = 5;
     for (int i = 0; i < 500; i++) {
         ask_now(&w, &a);
@@ -217,7 +218,7 @@ static void test_a_refused_request_takes_nothing(void **state) {
 static bool asks_two(struct world *w, struct charge_item of) {
     struct charge_item parts[] = {of, of};
     parts[1].token++;
-    struct limit_ask a = {.connection = &w->c, .statements = 1, .n_items = 2, .items = parts};
+    struct limit_request a = {.connection = &w->c, .statements = 1, .n_items = 2, .items = parts};
     ask_now(w, &a);
     return !limit_refuses(&w->v);
 }
@@ -618,7 +619,7 @@ static void test_the_group_rules(void **state) {
                  {100, (4 << 20) + 1, 1, LIMIT_GROUP_BYTES},
                  {2, 1, 2, LIMIT_GROUP_SAME_ROW}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct limit_ask a = {.connection = &w.c,
+        struct limit_request a = {.connection = &w.c,
                               .statements = 1,
                               .n_items = 1,
                               .items = &p,

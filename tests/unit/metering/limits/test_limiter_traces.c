@@ -46,7 +46,7 @@ static void replay(uint64_t seed, struct buf *out) {
         uint32_t n = 1 + (uint32_t)(random_next(&r) % 4);
         for (uint32_t k = 0; k < n; k++) parts[k] = random_part(&r);
         w.now_us += (int64_t)(random_next(&r) % 40000);
-        struct limit_ask a = {.connection = &w.c, .statements = n, .n_items = n, .items = parts};
+        struct limit_request a = {.connection = &w.c, .statements = n, .n_items = n, .items = parts};
         ask_now(&w, &a);
         buf_printf(out, "%d ", i);
         if (w.v.over.limit != LIMITS) limit_over_json(&w.v.over, out);
@@ -170,7 +170,7 @@ static void test_random_traces_agree_with_a_model(void **state) {
             w.now_us += (int64_t)(random_next(&r) % 60) * 1000;
             uint32_t n_draws = draws_of(&m, parts, n, behind, draws);
             bool may = model_asks(draws, n_draws, behind, (double)w.now_us / S, &near);
-            ask_now(&w, &(struct limit_ask){.connection = &w.c, .statements = 1, .n_items = n, .items = parts});
+            ask_now(&w, &(struct limit_request){.connection = &w.c, .statements = 1, .n_items = n, .items = parts});
             bool did = !limit_refuses(&w.v);
             if (near) {
                 may = did;
@@ -282,7 +282,7 @@ static struct attempt random_attempt(uint64_t *r, int64_t now_us) {
 }
 
 static bool attempt_asks(struct world *w, const struct attempt *a) {
-    struct limit_ask ask = {.connection = &w->c, .statements = 1, .n_items = a->n, .items = a->items};
+    struct limit_request ask = {.connection = &w->c, .statements = 1, .n_items = a->n, .items = a->items};
     w->now_us = a->at_us;
     ask_now(w, &ask);
     return !limit_refuses(&w->v);
