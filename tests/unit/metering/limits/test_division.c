@@ -150,7 +150,7 @@ static void ask(struct world *w, int i, uint32_t object, uint64_t n) {
         struct limit_verdict v;
         limiter_admit(w->limiters[i],
                     &(struct limit_request){
-                        .connection = &w->connections[i], .statements = 1, .n_items = 1, .items = &p},
+                          .connection = &w->connections[i], .statements = 1, .n_items = 1, .items = &p},
                     &v);
         w->admitted[i] += !limit_refuses(&v);
     }

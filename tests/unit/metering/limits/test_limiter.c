@@ -55,7 +55,8 @@ static void test_a_wall_clock_that_is_set_back_stops_nothing(void **state) {
             struct charge_item p = {.object = 1, .one_partition = true, .keyspace = "k", .table = "t", .token = i,
                                     .write_units = 30, .entities = 1};
             limiter_admit(w.l,
-                          &(struct limit_request){.connection = &w.c, .statements = 1, .n_items = 1, .items = &p}, &w.v);
+                          &(struct limit_request){.connection = &w.c, .statements = 1, .n_items = 1, .items = &p},
+                          &w.v);
             assert_false(limit_refuses(&w.v));
         }
     }
