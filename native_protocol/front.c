@@ -72,8 +72,9 @@ bool np_front_alive(const struct np_front *f) {
 
 /* ---- listeners ---- */
 
-/* share: other sockets of this process listen on the same port already or will. */
-static int open_listener(const char *address, uint16_t port, bool share, struct err *e) {
+/* A socket that is bound, and listens if backlog is not 0. share: other sockets of this process use
+ * the same port already or will. */
+static int open_socket(const char *address, uint16_t port, bool share, int backlog, struct err *e) {
     struct sockaddr_storage a;
     struct sockaddr_in *v4 = (struct sockaddr_in *)&a;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a;
@@ -90,11 +91,12 @@ static int open_listener(const char *address, uint16_t port, bool share, struct 
         n = sizeof(*v6);
     } else return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
     int fd = socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /* Two sockets with SO_REUSEADDR may have one port until one listens; a chosen port is not shared. */
+    if (fd >= 0 && port) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     /* `::` takes both families, whatever the machine's net.ipv6.bindv6only says. */
     if (fd >= 0 && a.ss_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (fd >= 0 && share) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&a, n) && !listen(fd, BACKLOG)) return fd;
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&a, n) && !(backlog && listen(fd, backlog))) return fd;
     err_set(e, ERR_CONFIG, "cannot listen on %s port %u: %s", address, port, strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
@@ -108,13 +110,15 @@ static uint16_t bound_port(int fd) {
 }
 
 /* SO_REUSEPORT would let a second server of the same user share the port silently. So a socket
- * without it tries the port first. */
-int np_port_pick(const char *address, uint16_t *port, struct err *e) {
-    int fd = open_listener(address, *port, false, e);
-    if (fd < 0) return -1;
-    *port = bound_port(fd);
-    close(fd);
-    return 0;
+ * without it tries a given port first. The kernel does not choose a port that another socket has. */
+int np_port_reserve(const char *address, uint16_t *port, struct err *e) {
+    int fd;
+    if (*port) {
+        if ((fd = open_socket(address, *port, false, BACKLOG, e)) < 0) return -1;
+        close(fd);
+    }
+    if ((fd = open_socket(address, *port, true, 0, e)) >= 0) *port = bound_port(fd);
+    return fd;
 }
 
 /* Listens on the addresses after a loopback address that system.peers shows with `keyspaces`. An
@@ -130,28 +134,28 @@ static void listen_on_peers(struct np_front *f, int slot, uint16_t port, struct 
         struct err why = {0};
         uint16_t same = port;
         peers_following(f->o.listen, own.n == 16, k + 1, address);
-        int rc = np_port_pick(address, &same, &why);
-        for (unsigned i = 0; i < f->n_loops && rc == 0; i++) {
+        int reserved = np_port_reserve(address, &same, &why), fd = reserved;
+        for (unsigned i = 0; i < f->n_loops && fd >= 0; i++) {
             struct np_listener *l = &f->loops[i].listeners[slot + (int)k];
-            l->fd = open_listener(address, port, true, &why);
+            l->fd = fd = open_socket(address, port, true, BACKLOG, &why);
             l->tls = tls;
-            rc = l->fd < 0;
         }
-        if (rc) log_warn("a peer is shown that does not answer: %s", why.text);
+        if (reserved >= 0) close(reserved);
+        if (fd < 0) log_warn("a peer is shown that does not answer: %s", why.text);
         err_clear(&why);
     }
 }
 
 static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls *tls, uint16_t *port, struct err *e) {
+    int reserved = -1, fd = 0;
     *port = want;
-    if (np_port_pick(f->o.listen, port, e)) return -1;
-    for (unsigned i = 0; i < f->n_loops; i++) {
-        int fd = open_listener(f->o.listen, *port, true, e);
-        if (fd < 0) return -1;
-        f->loops[i].listeners[slot].fd = fd;
+    if ((!want || want != f->o.reserved_port) && (reserved = np_port_reserve(f->o.listen, port, e)) < 0) return -1;
+    for (unsigned i = 0; i < f->n_loops && fd >= 0; i++) {
+        f->loops[i].listeners[slot].fd = fd = open_socket(f->o.listen, *port, true, BACKLOG, e);
         f->loops[i].listeners[slot].tls = tls;
-        *port = bound_port(fd);
     }
+    if (reserved >= 0) close(reserved);
+    if (fd < 0) return -1;
     listen_on_peers(f, 2 + slot * KEYSPACES_PEERS, *port, tls);
     return 0;
 }

@@ -19,8 +19,10 @@ unsigned np_front_loops(unsigned threads);
 int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) MUST_CHECK;
 void np_front_stop(struct np_front *f);
 void np_front_free(struct np_front *f);
-/* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
-int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
+/* Reserves a port before the front listens: no other program gets it while the returned descriptor
+ * is open, and options.reserved_port lets the front use it. *port 0 becomes a free port. Returns -1
+ * with ERR_CONFIG if another program has the port. The caller closes the descriptor. */
+int np_port_reserve(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
 /* Called by a worker that runs a statement: waits until no other request runs, and holds all back
  * until np_front_resume. Connections stay open. -1, ERR_OVERLOADED: other requests run too long. */
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;

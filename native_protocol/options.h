@@ -36,6 +36,7 @@ struct np_options { /* what it points to must outlive the front */
     uint16_t port;      /* of it; 0 if any free one */
     struct np_tls *tls; /* of the port with TLS; NULL if there is none */
     uint16_t tls_port;
+    uint16_t reserved_port; /* port or tls_port, if np_port_reserve holds it until the front has started; else 0 */
     const _Atomic int64_t *slow_us; /* statements that take as long are logged; 0 if none; may change */
     struct np_audit *audit; /* NULL if nothing is audited */
     unsigned threads; /* 0 for one per core */

@@ -246,6 +246,7 @@ static int open_front(struct instance *in, struct err *e) {
         .port = s->port,
         .tls = in->tls,
         .tls_port = s->tls_port,
+        .reserved_port = s->tls_only ? s->tls_port : s->port,
         .slow_us = &in->slow_us,
         .audit = in->audit,
         .threads = s->threads,
@@ -268,7 +269,10 @@ static int open_front(struct instance *in, struct err *e) {
         in->options.timeout_us[i] = (int64_t)s->timeout_ms[i] * 1000;
     }
     states_init(&in->states, in->eng, in->catalog, in->access, &in->front);
-    return np_front_start(&in->options, &in->front, e);
+    int rc = np_front_start(&in->options, &in->front, e);
+    close(in->reserved_fd);
+    in->reserved_fd = -1;
+    return rc;
 }
 
 /* ---- the admin port and its page ---- */
@@ -346,12 +350,13 @@ static int open_control_plane(struct instance *in, struct err *e) {
 }
 
 int instance_open(struct instance *in, const struct settings *s, struct err *e) {
-    *in = (struct instance){.settings = *s, .lock_fd = -1};
+    *in = (struct instance){.settings = *s, .lock_fd = -1, .reserved_fd = -1};
     atomic_store(&in->slow_us, s->slow_us);
     clock_control_init(&in->clock, &clock_real);
-    /* The port is chosen before the catalogue opens, because system.local shows it. */
+    /* The port is chosen before the catalogue opens, because system.local shows it. Other programs
+     * must not get it in the meantime. */
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
-    if (np_port_pick(s->listen, port, e)) return -1;
+    if ((in->reserved_fd = np_port_reserve(s->listen, port, e)) < 0) return -1;
     in->settings.node.port = *port;
     if (!open_engine(in, e) && !open_membership(in, e) && !open_capture(in, e) && !open_ledger(in, e) &&
         !open_database(in, e) && !open_front(in, e) && !open_admin(in, e) &&
@@ -392,6 +397,7 @@ void instance_close(struct instance *in) {
     faults_free(in->faults);
     compat_report_free(in->report);
     if (in->ledger) ledger_close(in->ledger);
+    if (in->reserved_fd >= 0) close(in->reserved_fd);
     if (in->lock_fd >= 0) close(in->lock_fd);
     clock_control_fini(&in->clock);
 }

@@ -24,6 +24,7 @@ struct instance {
     struct np_options options;
     struct clock_control clock; /* the clock of the whole server */
     int lock_fd;
+    int reserved_fd; /* holds the port until the front listens; then -1 */
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
     uint8_t incarnation[MEMBER_ID]; /* of this run, among the servers on the store */

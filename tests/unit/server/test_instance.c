@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -150,12 +151,18 @@ static int http_status(uint16_t port, const char *path) {
 }
 
 static int setup(void **state) {
+    static int tries;
     struct world *w = test_calloc(1, sizeof(*w));
     struct settings s;
     struct err e = {0};
     char admin[8];
     signal(SIGPIPE, SIG_IGN);
-    assert_int_equal(np_port_pick("127.0.0.1", &w->admin_port, &e), 0);
+    /* below the ports that the system gives to clients, which other tests use */
+    for (int fd = -1; fd < 0; fd = fd < 0 ? fd : close(fd)) {
+        err_clear(&e);
+        w->admin_port = (uint16_t)(10000 + (getpid() + tries++) % 20000);
+        fd = np_port_reserve("127.0.0.1", &w->admin_port, &e);
+    }
     snprintf(admin, sizeof(admin), "%u", w->admin_port);
     char *argv[] = {"tallyd",       "--data-dir", ":memory:",   "--port", "0",         "--mode", "cassandra",
                     "--admin-port", admin,        "--api-port", "0",      "--threads", "2",      NULL};
@@ -346,6 +353,27 @@ static void test_stopping_under_load_ends(void **state) {
     for (unsigned i = 0; i < ARRAY_LEN(clients); i++) pthread_join(clients[i].thread, NULL);
 }
 
+/* The server chooses its port before it opens the store, and listens after that. */
+static void test_reserved_port_is_not_given_to_others(void **state) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint16_t port = 0, same;
+    struct err e = {0};
+    (void)state;
+    int reserved = np_port_reserve("127.0.0.1", &port, &e), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(reserved >= 0 && port);
+    a.sin_port = htons(port);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), -1);
+    assert_int_equal(errno, EADDRINUSE);
+    assert_int_equal(dial(port), -1); /* it does not accept connections yet */
+    same = port;
+    assert_int_equal(np_port_reserve("127.0.0.1", &same, &e), -1);
+    assert_int_equal(e.code, ERR_CONFIG);
+    err_clear(&e);
+    close(reserved);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    close(fd);
+}
+
 /* The page's slow requests wait for a thread. One too many is refused; those that wait are served, and so are quick
  * requests, probes and the statements, which wait in a queue of their own. */
 static void test_page_refuses_only_what_finds_its_queue_full(void **state) {
@@ -379,6 +407,7 @@ static void test_page_refuses_only_what_finds_its_queue_full(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reserved_port_is_not_given_to_others),
         cmocka_unit_test_setup_teardown(test_page_refuses_only_what_finds_its_queue_full, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_sync_ends_acknowledging_and_reads_go_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_commit_is_an_error_and_leaves_nothing, setup, teardown),
