@@ -217,6 +217,30 @@ static void test_compress_small_bodies(void **state) {
 static void test_compress_lz4(void **state) { (void)state, compress_round_trip(NP_COMPRESS_LZ4); }
 static void test_compress_snappy(void **state) { (void)state, compress_round_trip(NP_COMPRESS_SNAPPY); }
 
+/* Each block is compressed as if it were the first of its thread: after others, and after one that did not fit. */
+static void test_blocks_are_independent_of_those_before_them(void **state) {
+    uint8_t body[3000];
+    uint32_t random = 1;
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct buf packed;
+        uint8_t back[sizeof(body)];
+        size_t n = 100 + (size_t)round * 9;
+        bool is_random = round % 3 == 2;
+        buf_init(&packed, 0);
+        for (size_t i = 0; i < n; i++) {
+            random = random * 1664525 + 1013904223;
+            body[i] = is_random ? (uint8_t)(random >> 24) : (uint8_t)(i % 40 + (size_t)round % 2);
+        }
+        assert_int_equal(np_block_compress(slice_of(body, n), &packed), !is_random);
+        if (!is_random) {
+            assert_int_equal(np_block_decompress(buf_slice(&packed), n, back), 0);
+            assert_memory_equal(back, body, n);
+        } else assert_int_equal(packed.n, 0);
+        buf_fini(&packed);
+    }
+}
+
 static void test_compress_lying_length_allocates_nothing(void **state) {
     (void)state;
     struct buf out;
@@ -242,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_compress_small_bodies),
         cmocka_unit_test(test_compress_lz4),
         cmocka_unit_test(test_compress_snappy),
+        cmocka_unit_test(test_blocks_are_independent_of_those_before_them),
         cmocka_unit_test(test_compress_lying_length_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
