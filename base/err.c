@@ -97,6 +97,12 @@ int err_nomem(struct err *e) {
     return -1;
 }
 
+int err_about(struct err *e, const char *keyspace, const char *name) {
+    snprintf(e->detail.keyspace, sizeof(e->detail.keyspace), "%s", keyspace);
+    snprintf(e->detail.name, sizeof(e->detail.name), "%s", name);
+    return -1;
+}
+
 const char *err_title(enum err_code code) {
     switch (code) {
 #define ERR(id, value, title) \

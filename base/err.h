@@ -28,7 +28,8 @@ struct err_detail {
     uint8_t data_present;                 /* ReadTimeout, ReadFailure */
     char write_type[20];                  /* SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC */
     uint16_t contentions;                 /* WriteTimeout with write type CAS, v5 */
-    char keyspace[ERR_NAME_MAX], name[ERR_NAME_MAX]; /* AlreadyExists (table may be empty), FunctionFailure */
+    /* AlreadyExists (table may be empty), FunctionFailure; Invalid: what may be CREATING (err_about) */
+    char keyspace[ERR_NAME_MAX], name[ERR_NAME_MAX];
     uint8_t prepared_id[16];                         /* Unprepared */
 };
 
@@ -60,6 +61,8 @@ int err_set_buf(struct err *e, enum err_code code, struct buf *text) COLD;
 #define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
 /* ERR_SERVER: the request needs more memory than one request may use, or than there is. */
 int err_nomem(struct err *e) COLD;
+/* Records the keyspace, and the table in it or "", that the error is about. Returns -1. */
+int err_about(struct err *e, const char *keyspace, const char *name) COLD;
 /* For functions that return a pointer: return err_null(err_invalid(e, "...")). */
 static inline void *err_null(int rc) {
     (void)rc;

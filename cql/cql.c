@@ -350,12 +350,26 @@ int cql_admit(struct cql_run *r) {
     return 0;
 }
 
+/* Amazon Keyspaces' words for a keyspace or table that is not ready yet say neither why nor for how long, so a
+ * warning adds it. */
+COLD static void warn_of_wait(struct cql_run *r) {
+    const struct err_detail *about = &r->err->detail;
+    struct buf text;
+    if (r->err->code != ERR_INVALID || !about->keyspace[0] || r->db->options.mode == MODE_CASSANDRA) return;
+    buf_init(&text, 0);
+    catalog_describe_wait(r->db->options.catalog, about->keyspace, about->name, &text);
+    if (text.n && !buf_failed(&text)) (void)cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
+    buf_fini(&text);
+}
+
 enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
     enum cql_outcome (*apply)(struct cql_run *) = r->apply;
     r->apply = NULL;
     outcome = apply ? apply(r) : outcome;
     bool changed = outcome != CQL_FAILED && r->answer.result.kind == RESULT_SCHEMA_CHANGE;
-    return UNLIKELY(changed) && cql_permit_creator(r) ? CQL_FAILED : outcome;
+    if (UNLIKELY(changed) && cql_permit_creator(r)) return CQL_FAILED;
+    if (UNLIKELY(outcome == CQL_FAILED)) warn_of_wait(r);
+    return outcome;
 }
 
 static enum cql_outcome run_once(struct cql_run *r) {
@@ -449,6 +463,7 @@ enum cql_outcome cql_run(struct cql_run *r) {
     bool changes = outcome == CQL_DONE && r->blocking && r->answer.work_class == WORK_DDL;
     if (UNLIKELY(outcome == CQL_FAILED || changes) && depends_on_newest(r, changes))
         outcome = run_with_newest(r, outcome, before);
+    if (UNLIKELY(outcome == CQL_FAILED)) warn_of_wait(r);
     if (LIKELY(!reports)) return outcome;
     r->notes = NULL;
     /* A request that leaves the loop runs again on another thread, which reports its notes. */

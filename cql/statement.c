@@ -46,7 +46,10 @@ static int use_compile(struct compile *c, const struct ast_stmt *ast, struct cql
     (void)out;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, ast->use.keyspace);
     if (ks && ks->status != SCHEMA_CREATING) return 0;
-    if (ks && !c->schema->cassandra_mode) return err_invalid(c->err, "unconfigured keyspace %s", ast->use.keyspace);
+    if (ks && !c->schema->cassandra_mode) {
+        (void)err_invalid(c->err, "unconfigured keyspace %s", ast->use.keyspace);
+        return err_about(c->err, ast->use.keyspace, "");
+    }
     return err_invalid(c->err, "Keyspace '%s' does not exist", ast->use.keyspace);
 }
 

@@ -38,9 +38,7 @@ static int check_existence(const struct create *t) {
     if (!ks) return ddl_fail(t->c, DDL_NO_KEYSPACE, t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
     ddl_fail(t->c, DDL_TABLE_EXISTS, t->name, t->keyspace);
-    strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
-    strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
-    return -1;
+    return err_about(e, t->keyspace, t->name);
 }
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {

@@ -51,8 +51,10 @@ struct catalog_object *apply_keyspace(struct apply *a, bool must_exist) {
     else if (!ks && must_exist)
         apply_error(a, a->change->op == CATALOG_CREATE_TYPE ? DDL_TYPE_NO_KEYSPACE : DDL_NO_KEYSPACE,
                     a->change->keyspace);
-    if (ks && ks->status == SCHEMA_CREATING)
-        return err_null(apply_error(a, DDL_KEYSPACE_CREATING, a->change->keyspace));
+    if (ks && ks->status == SCHEMA_CREATING) {
+        apply_error(a, DDL_KEYSPACE_CREATING, a->change->keyspace);
+        return err_null(err_about(a->err, a->change->keyspace, ""));
+    }
     if (ks && regions_are_added(ks)) { /* G1 */
         apply_busy(a, ks);
         return NULL;
@@ -190,8 +192,7 @@ static int create_keyspace(struct apply *a) {
     if (object_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
         apply_error(a, DDL_KEYSPACE_EXISTS, ch->keyspace);
-        strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
-        return -1;
+        return err_about(a->err, ch->keyspace, "");
     }
     const struct catalog_object *old = object_find_deleting(a->objects, &keyspace_kind, 0, ch->keyspace);
     if (old) return apply_busy(a, old);
@@ -352,9 +353,7 @@ int apply_check_table_name(struct apply *a, const struct catalog_object *ks) {
     const struct catalog_object *old = object_find_deleting(a->objects, &table_kind, ks->id, ch->name);
     if (!object_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
     apply_error(a, DDL_TABLE_EXISTS, ch->name, ch->keyspace);
-    strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
-    strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
-    return -1;
+    return err_about(a->err, ch->keyspace, ch->name);
 }
 
 int apply_begin_create_table(struct apply *a, const struct catalog_object *ks, struct table_parts *parts,
@@ -596,6 +595,23 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
         rc = apply_once(c->ddl, change, out, unfinished, &overtaken, e);
     }
     return rc;
+}
+
+void catalog_describe_wait(struct catalog *c, const char *keyspace, const char *name, struct buf *out) {
+    struct objects *o = c->objects;
+    pthread_mutex_lock(&o->lock);
+    const struct catalog_object *x = object_find(o, &keyspace_kind, 0, keyspace);
+    if (x && *name) x = object_find(o, &table_kind, x->id, name);
+    const struct change_under_way *change = x ? x->change : NULL;
+    if (change) {
+        int64_t left_us = change->due_us == INT64_MAX ? 0 : change->due_us - clock_mono_us(o->clock);
+        buf_printf(out, "%s%s%s is %s, ", keyspace, *name ? "." : "", name, schema_status_name(x->status));
+        if (change->due_us == INT64_MAX) buf_put_str(out, "held until system_control.objects releases it");
+        else buf_printf(out, "ready in %.1f s", left_us > 0 ? (double)left_us / 1e6 : 0);
+        buf_printf(out, ": wait until system_schema_mcs.%s shows it%s", *name ? "tables" : "keyspaces",
+                   *name ? " as ACTIVE" : "");
+    }
+    pthread_mutex_unlock(&o->lock);
 }
 
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {

@@ -96,6 +96,10 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
 /* Returns the state of a change that *unfinished named: 1 if it is under way, 0 if it is done, or -1
  * with ERR_SERVER if it has failed, which happens only by a rule of system_control. */
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
+/* Appends when the keyspace, or its table if name is not "", can be used, for example "app is CREATING, ready
+ * in 0.4 s: wait until system_schema_mcs.keyspaces shows it". Appends nothing if no change of it is
+ * under way. Any thread. */
+void catalog_describe_wait(struct catalog *c, const char *keyspace, const char *name, struct buf *out);
 /* Reads the version of the schema's records, and the records if other servers have changed them: the
  * snapshot is then as new as the call. Waits for the store. Returns 0, or -1 with ERR_OVERLOADED or if
  * the store cannot be read. */

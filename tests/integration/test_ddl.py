@@ -427,3 +427,31 @@ def test_the_history_of_one_name_is_bounded_and_pays_for_itself(controlled):
     guilty = [r.event for r in rows if r.table_name == "guilty"]
     assert guilty == ["ALTER"] * 100
     assert [r.event for r in rows if r.table_name == "innocent"] == ["CREATE"]
+
+
+def test_a_warning_says_when_what_is_not_ready_can_be_used(new_server):
+    """The words of the refusal are the service's own; the warning beside them is Tally's."""
+    server = new_server("--ddl-delay", "3600000", "--control", "on")
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+
+        def refused(text):
+            future = s.execute_async(text)
+            with pytest.raises(InvalidRequest) as e:
+                future.result()
+            return re.search('message="(.*)"', str(e.value))[1], future.warnings
+
+        ready = r"ready in 3(600|5\d\d)\.\d s"
+        s.execute(f"CREATE KEYSPACE app {NEW}")
+        for text in ("USE app", "SELECT * FROM app.t", "CREATE TABLE app.t (p int PRIMARY KEY)"):
+            words, (warning,) = refused(text)
+            assert words == "unconfigured keyspace app"
+            assert re.fullmatch(f"app is CREATING, {ready}: wait until system_schema_mcs.keyspaces shows it", warning), warning
+        release_all(s)
+        eventually(lambda: objects(s, "app")["keyspace", "app"].status == "ACTIVE", "app was not created")
+        s.execute("CREATE TABLE app.t (p int PRIMARY KEY)")
+        words, (warning,) = refused("INSERT INTO app.t (p) VALUES (1)")
+        assert words == "unconfigured table app.t"
+        assert re.fullmatch(f"app.t is CREATING, {ready}: wait until system_schema_mcs.tables shows it as ACTIVE", warning), warning
+        assert refused("SELECT * FROM app.nosuch") == ("unconfigured table app.nosuch", None)
+        assert refused("SELECT * FROM nosuch.t") == ("Keyspace nosuch does not exist", None)

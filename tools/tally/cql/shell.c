@@ -78,6 +78,11 @@ void shell_complain_of(struct shell *s, const struct client_answer *a, const str
     else
         shell_complain(s, "%s: Error from server: code=%04x [%s] message=\"%.*s\"", name->class, code, name->title,
                        SLICE_FMT(text));
+    struct rd warnings = rd_of(a->response.warnings);
+    for (uint16_t n = rd_u16(&warnings); n && !warnings.bad; n--) {
+        struct slice warning = rd_bytes(&warnings, rd_u16(&warnings));
+        fprintf(stderr, "    %.*s\n", SLICE_FMT(warning));
+    }
 }
 
 /* ---- the connection ---- */
