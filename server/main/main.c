@@ -21,14 +21,12 @@ enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 static void print_ready(const struct instance *in) {
     char path[PATH_MAX];
     const char *data = in->settings.data_dir ? realpath(in->settings.data_dir, path) : ":memory:";
-    char admin[32] = "off";
-    if (in->settings.admin_port) snprintf(admin, sizeof(admin), "127.0.0.1:%u", in->settings.admin_port);
-    char plain[80] = "off", tls[80] = "", api[32] = "off";
-    if (in->control_plane && in->settings.api_port) snprintf(api, sizeof(api), "127.0.0.1:%u", in->settings.api_port);
-    if (np_front_port(in->front))
-        snprintf(plain, sizeof(plain), "%s:%u", in->settings.listen, np_front_port(in->front));
-    if (np_front_tls_port(in->front))
-        snprintf(tls, sizeof(tls), " tls=%s:%u", in->settings.listen, np_front_tls_port(in->front));
+    const struct settings *s = &in->settings;
+    char plain[80] = "off", tls[80] = "", admin[80] = "off", api[80] = "off";
+    if (s->admin_port) snprintf(admin, sizeof(admin), "%s:%u", s->admin_listen, s->admin_port);
+    if (in->control_plane && s->api_port) snprintf(api, sizeof(api), "%s:%u", s->api_listen, s->api_port);
+    if (np_front_port(in->front)) snprintf(plain, sizeof(plain), "%s:%u", s->listen, np_front_port(in->front));
+    if (np_front_tls_port(in->front)) snprintf(tls, sizeof(tls), " tls=%s:%u", s->listen, np_front_tls_port(in->front));
     printf("tallyd ready: cql=%s admin=%s api=%s data=%s pid=%d%s\n", plain, admin, api,
            data ? data : in->settings.data_dir, (int)getpid(), tls);
     fflush(stdout);

@@ -206,14 +206,14 @@ def test_variables_and_commands_of_cassandras_image(image, arguments):
 
 
 def test_init_scripts_run_once_in_order_before_clients_connect(image):
-    scripts = {"1-schema.cql": SCHEMA, "2-more.sh": 'cqlsh -e "INSERT INTO shop.orders (id, note) VALUES (2, \'by shell\')"',
+    scripts = {"1-schema.cql": SCHEMA + "SOURCE 'third.txt'", "third.txt": "INSERT INTO shop.orders (id, note) VALUES (3, 'by source');", "2-more.sh": 'cqlsh -e "INSERT INTO shop.orders (id, note) VALUES (2, \'by shell\')"',
                "3-last.cql": "INSERT INTO shop.orders (id, note) VALUES (1, 'changed')", "notes.txt": "no script"}
     c = image(scripts=scripts)
     c.logged("Startup complete")
     assert c.log.read_text().count("Startup complete") == 1
-    rows = "SELECT note FROM shop.orders WHERE id IN (1, 2)"
+    rows = "SELECT note FROM shop.orders WHERE id IN (1, 2, 3)"
     shown = c.run("cqlsh", "-e", rows).stdout
-    assert "changed" in shown and "by shell" in shown
+    assert "changed" in shown and "by shell" in shown and "by source" in shown
     assert c.run("cqlsh", "-e", "DELETE FROM shop.orders WHERE id = 2").returncode == 0
     assert c.stop() == 0
     again = image()
@@ -274,7 +274,7 @@ def test_each_tools_example_starts_the_image(image, name):
     c.logged("Startup complete")
     if name == "compose.yaml":
         service = first["services"]["cassandra"]
-        assert service["volumes"] == [f"./schema:/{INIT}:ro"] and service["ports"] == ["127.0.0.1:9042:9042"]
+        assert service["volumes"] == [f"./schema:/{INIT}:ro"] and service["ports"] == ["127.0.0.1:9042:9042", "127.0.0.1:9180:9180"]
         assert service["tmpfs"] == [f"/var/lib/tally:uid={USER},gid={USER},mode=700"]
         assert f"useradd --uid {USER} " in DOCKERFILE and "first" in c.run("cqlsh", "-e", "SELECT note FROM shop.orders").stdout
     if name == "github.yaml":

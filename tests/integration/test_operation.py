@@ -1,4 +1,5 @@
 """What an operator does: looks at the settings and changes them, reads the log, runs the server under systemd, installs it."""
+import http.server
 import json
 import os
 import re
@@ -6,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
@@ -13,7 +15,7 @@ import pytest
 
 from aws_api import Api
 from ports import free_port
-from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually
+from tally_server import HANG, ROOT, TALLY, TALLYD, Server, create_keyspace, create_table, eventually
 
 
 def run(*flags, **env):
@@ -237,6 +239,47 @@ def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):
     with pytest.raises(urllib.error.HTTPError) as e:
         get("/else")
     assert e.value.read().decode() == "/health /live /ready /metrics /version\n"
+
+
+def ready(*arguments):
+    """tally ready: exit code, standard output, standard error."""
+    done = subprocess.run([TALLY, "ready", *arguments], capture_output=True, text=True, timeout=HANG)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_tally_ready_tells_whether_a_server_takes_requests(new_server):
+    port = free_port()
+    assert ready(f"127.0.0.1:{port}") == (1, "", f"tally ready: cannot connect to 127.0.0.1:{port}: Connection refused\n")
+    waiting = subprocess.Popen([TALLY, "ready", "--wait", str(HANG), f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True)
+    s = new_server("--admin-port", str(port), "--admin-listen", "0.0.0.0")
+    assert s.admin == f"0.0.0.0:{port}"
+    assert (waiting.communicate(timeout=HANG)[0], waiting.returncode) == ("ready\n", 0)
+    assert ready(f"127.0.0.1:{port}") == (0, "ready\n", "")
+    assert ready("--json", f"localhost:{port}") == (0, '{"ok":true}\n', "")
+    assert ready("--wait", str(HANG), f"127.0.0.1:{s.port}") == (
+        1, "", f"tally ready: 127.0.0.1:{s.port} does not speak HTTP; name the server's admin port (--admin-port, 9180)\n")
+    assert ready("127.0.0.1:port")[0] == 2 and "unexpected argument" in ready("127.0.0.1", "9180")[2]
+
+
+def test_tally_ready_gives_the_servers_reason():
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            status, body = (503, b"a sync of the log has failed\n") if self.path == "/ready" and failed else (404, b"no such page\n")
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        at = f"127.0.0.1:{server.server_port}"
+        failed = True
+        assert ready(at) == (1, "", "tally ready: the server is not ready: a sync of the log has failed\n")
+        failed = False
+        assert ready("--wait", str(HANG), at) == (1, "", f"tally ready: {at} is not the admin port of a tallyd: /ready is answered with status 404\n")
+        server.shutdown()
 
 
 def test_systemds_watchdog_hears_from_it_while_it_lives(tmp_path, monkeypatch):

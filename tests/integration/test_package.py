@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ports import free_port
-from tally_server import HANG, PRESET, ROOT, SLOWER, TALLYD
+from tally_server import HANG, PRESET, ROOT, SLOWER, TALLY, TALLYD
 
 PACKAGE = ROOT / "tools" / "package"
 
@@ -60,9 +60,10 @@ def test_the_containers_files_agree_with_the_server():
             assert "--" + variable.lower().replace("_", "-") + " " in help_text, variable
     assert re.search(r"^USER tally$", docker, re.M) and "HEALTHCHECK" in docker
     compose = yaml.safe_load((PACKAGE / "compose.yaml").read_text())
-    flags = compose["services"]["tally"]["command"]
+    (flags,) = [service["command"] for service in compose["services"].values() if "command" in service]
+    assert {"tally:9180", "http://prometheus:9090"} <= set(re.findall(r"http://\w+:\d+|tally:\d+", json.dumps(compose["configs"]))) and "tally" in flags
     assert subprocess.run([TALLYD, "--check-config", *flags], capture_output=True).returncode == 0
-    assert all(port.startswith("127.0.0.1:") for port in compose["services"]["tally"]["ports"])
+    assert all(port.startswith("127.0.0.1:") for service in compose["services"].values() for port in service["ports"])
     for part in compose["configs"].values():
         assert yaml.safe_load(part["content"])
 
@@ -70,7 +71,8 @@ def test_the_containers_files_agree_with_the_server():
 def test_the_containers_health_check_asks_the_server(new_server):
     (line,) = re.findall(r"CMD (\[.*\])", (PACKAGE / "Dockerfile").read_text())
     port = str(free_port())
-    check = [word.replace("9180", port) for word in json.loads(line)]
+    check = [str(TALLY), *(word.replace("9180", port) for word in json.loads(line)[1:])]
+    assert json.loads(line)[0] == "tally"
     assert subprocess.run(check, capture_output=True).returncode != 0
     new_server("--admin-port", port)
     assert subprocess.run(check, capture_output=True).returncode == 0

@@ -9,7 +9,7 @@
 # CASSANDRA_* variables have no meaning for one server and are ignored.
 #
 # /docker-entrypoint-initdb.d/*.cql, *.cql.gz and *.sh run once, in the order of their names, on a new data directory. A server that only
-# this script can reach runs them, so a client that connects finds them done. CASSANDRA_USER and CASSANDRA_PASSWORD
+# this script can reach runs them, so a client that connects finds them done. Names of files in *.cql (SOURCE, COPY) are of that folder. CASSANDRA_USER and CASSANDRA_PASSWORD
 # (cassandra, cassandra) log in.
 set -euo pipefail
 
@@ -36,11 +36,15 @@ setting() { # setting NAME: as the flags, the environment and the file have it
     tallyd --print-config "${arguments[@]}" | sed -n "s/^$1: '\(.*\)'\$/\1/p"
 }
 
+run_cql() { # run_cql FILE: in the folder of the scripts, where SOURCE and COPY then find the files that scripts name
+    (cd /docker-entrypoint-initdb.d && exec tally cql --wait -u "$user" -p "$password" -f "$1" 127.0.0.1 "$port")
+}
+
 run_script() {
     echo "entrypoint: running $1" >&2
     case $1 in
-        *.cql) cqlsh --wait -u "$user" -p "$password" -f "$1" 127.0.0.1 "$port" ;;
-        *.cql.gz) gunzip -c "$1" | cqlsh --wait -u "$user" -p "$password" -f - 127.0.0.1 "$port" ;;
+        *.cql) run_cql "$1" ;;
+        *.cql.gz) gunzip -c "$1" | run_cql - ;;
         *.sh) bash "$1" ;;
     esac
 }
