@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Starts tallyd on a scratch folder, runs the founding examples through the Python driver, and prints what each statement cost, and what is refused or throttled.
+At a terminal the server, with its page, stays until Ctrl-C.
 
 usage: demo.py PATH_OF_TALLYD [tallyd options]
 """
@@ -64,8 +65,7 @@ def start(tallyd, folder, options):
         if line.startswith("tallyd ready: "):
             fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())
             host, port = fields["cql"].rsplit(":", 1)
-            print(f"the live page, while this runs: http://{fields['admin']}/\n", file=sys.stderr, flush=True)
-            return process, host, int(port)
+            return process, host, int(port), f"http://{fields['admin']}/"
     sys.exit("tallyd did not become ready")
 
 
@@ -140,7 +140,8 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     folder = tempfile.mkdtemp(prefix="tally-demo-")
-    process, host, port = start(sys.argv[1], folder, ["--table-limits", "mykeyspace.small=enforce", *sys.argv[2:]])
+    process, host, port, page = start(sys.argv[1], folder, ["--table-limits", "mykeyspace.small=enforce", *sys.argv[2:]])
+    print(f"the live page, while this runs: {page}\n", file=sys.stderr, flush=True)
     try:
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=QUORUM)
         with Cluster([host], port=port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
@@ -159,6 +160,11 @@ def main():
                 print(f"{short:{width}} {level:13} {bytes_of(c):>23} {charge:6g}  {', '.join(c['rules'])}")
             print_refusals(session)
             print_throttle(session)
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            print(f"\nThe page of all this is at {page} until you press Ctrl-C.", flush=True)
+            process.wait()
+    except KeyboardInterrupt:
+        print()
     finally:
         process.terminate()
         process.wait()
