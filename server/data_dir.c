@@ -4,15 +4,47 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Cuts the last name of a path. Returns false if the path is the root or empty. */
+static bool to_parent(char *path) {
+    char *slash = strrchr(path, '/');
+    if (!*path || !strcmp(path, "/")) return false;
+    if (slash) slash[slash == path] = 0;
+    else *path = 0;
+    return true;
+}
+
+/* Refuses a folder within another data folder, because a copy or removal of the outer one would include the
+ * inner one. If the folder is missing, the check begins at its nearest parent that exists. */
+static int refuse_nested(const char *path, struct err *e) {
+    static const char *const marks[] = {"tallyd.lock", "tally.stamp"};
+    char at[PATH_MAX], real[PATH_MAX], mark[PATH_MAX + 16];
+    snprintf(at, sizeof(at), "%s", path);
+    bool exists = realpath(path, real), found = exists;
+    while (!found && to_parent(at)) found = realpath(*at ? at : ".", real);
+    if (!found || (exists && !to_parent(real))) return 0;
+    do {
+        for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+            snprintf(mark, sizeof(mark), "%s/%s", real, marks[i]);
+            if (!access(mark, F_OK))
+                return err_set(e, ERR_CONFIG, "%s is within %s, which is a data folder itself; name a folder outside",
+                               path, real);
+        }
+    } while (to_parent(real));
+    return 0;
+}
 
 int data_dir_open(const char *path, struct err *e) {
     char part[PATH_MAX], lock[PATH_MAX];
     struct stat st;
     size_t n = strlen(path);
     if (n >= sizeof(part)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (refuse_nested(path, e)) return -1;
     for (size_t i = 1; i <= n; i++) { /* the folder and those above it */
         if (path[i] != '/' && path[i]) continue;
         memcpy(part, path, i);

@@ -214,6 +214,26 @@ static void test_the_row_cache_leaves_blocks_as_much_and_may_be_none(void **stat
     assert_int_equal(plan.parts[MEMORY_ROW_CACHE], 5 * MB);
 }
 
+/* data: a data folder below base. */
+static void refuses_folders_within(const char *base, const char *data) {
+    char inner[128], link[128];
+    struct err e = {0};
+    snprintf(inner, sizeof(inner), "%s/c/d", data);
+    assert_int_equal(data_dir_open(inner, &e), -1);
+    assert_non_null(strstr(e.text, "which is a data folder itself"));
+    assert_int_equal(access(inner, F_OK), -1);
+    snprintf(link, sizeof(link), "%s/link", base);
+    snprintf(inner, sizeof(inner), "%s/link/c", base);
+    assert_int_equal(symlink(data, link), 0);
+    err_clear(&e);
+    assert_int_equal(data_dir_open(inner, &e), -1);
+    assert_non_null(strstr(e.text, "which is a data folder itself"));
+    err_clear(&e);
+    int fd = data_dir_open(link, &e); /* the folder itself by another name */
+    assert_true(fd >= 0);
+    close(fd), unlink(link);
+}
+
 static void test_data_dir_is_private_and_locked(void **state) {
     (void)state;
     char base[] = "/tmp/tally_test_dir_XXXXXX", path[64], lock[96];
@@ -230,6 +250,7 @@ static void test_data_dir_is_private_and_locked(void **state) {
     assert_true(fd >= 0);
     close(fd);
     snprintf(lock, sizeof(lock), "%s/tallyd.lock", path);
+    refuses_folders_within(base, path);
     unlink(lock), rmdir(path);
     snprintf(path, sizeof(path), "%s/a", base);
     rmdir(path), rmdir(base);
