@@ -62,6 +62,33 @@ def test_the_first_statements_of_the_readme_run_in_cqlsh(ports, expansion, tmp_p
     assert shell.leave() == 0
 
 
+# docs/testing.md, "What cassandra mode lacks"
+LACKS = {
+    "CREATE INDEX ON app.t (v)": "CREATE INDEX is not yet supported",
+    "CREATE CUSTOM INDEX ON app.t (v) USING 'StorageAttachedIndex'": "CREATE INDEX is not yet supported",
+    "CREATE CUSTOM INDEX ON app.t (v) USING 'org.apache.cassandra.index.sasi.SASIIndex'": "CREATE INDEX is not yet supported",
+    "SELECT * FROM app.t WHERE v LIKE 'x%' ALLOW FILTERING": "LIKE restriction is only supported on properly indexed columns",
+    "SELECT * FROM app.t ORDER BY e ANN OF [1, 2] LIMIT 1": "ANN ordering is not yet supported",
+    "CREATE MATERIALIZED VIEW app.m AS SELECT * FROM app.t WHERE v IS NOT NULL AND p IS NOT NULL PRIMARY KEY (v, p)": "CREATE MATERIALIZED VIEW is not yet supported",
+    "CREATE TRIGGER r ON app.t USING 'x'": "CREATE TRIGGER is not yet supported",
+    "CREATE TABLE app.c (p int PRIMARY KEY, v int) WITH COMPACT STORAGE": "COMPACT STORAGE is not yet supported",
+    "CREATE FUNCTION app.f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'": "User-defined functions are disabled",
+    "CREATE TABLE app.d (p int PRIMARY KEY, v text MASKED WITH DEFAULT)": "dynamic data masking is not enabled",
+}
+
+
+def test_cassandra_mode_lacks_what_its_page_says(new_server):
+    with new_server("--mode", "cassandra").cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE app.t (p int PRIMARY KEY, v text, e vector<float, 2>)")
+        for statement, words in LACKS.items():
+            with pytest.raises(InvalidRequest, match=words):
+                session.execute(statement)
+        assert session.execute("SELECT * FROM app.t WHERE v = 'x' ALLOW FILTERING").one() is None
+        assert not list(session.execute("SELECT * FROM system.peers"))
+
+
 def test_links_lead_to_files_and_headings():
     wrong = []
     for page in PAGES:
