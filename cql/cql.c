@@ -350,16 +350,25 @@ int cql_admit(struct cql_run *r) {
     return 0;
 }
 
+/* A worker runs the refused request again. Mostly it is refused again, which is short. */
+static enum cql_outcome leave_refused(struct cql_run *r) {
+    enum cql_work_class class = class_of(r->in);
+    err_clear(r->err);
+    return leave_loop(r, class == WORK_SCAN ? WORK_READ : class);
+}
+
 /* Amazon Keyspaces' words for a keyspace or table that is not ready yet say neither why nor for how long, so a
- * warning adds it. */
-COLD static void warn_of_wait(struct cql_run *r) {
+ * warning adds it. The catalogue knows, whose lock is held while a change is recorded: a loop does not wait for it. */
+COLD static enum cql_outcome warn_of_wait(struct cql_run *r) {
     const struct err_detail *about = &r->err->detail;
     struct buf text;
-    if (r->err->code != ERR_INVALID || !about->keyspace[0] || r->db->options.mode == MODE_CASSANDRA) return;
+    if (r->err->code != ERR_INVALID || !about->keyspace[0] || r->db->options.mode == MODE_CASSANDRA) return CQL_FAILED;
+    if (!r->blocking) return leave_refused(r);
     buf_init(&text, 0);
     catalog_describe_wait(r->db->options.catalog, about->keyspace, about->name, &text);
     if (text.n && !buf_failed(&text)) (void)cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
+    return CQL_FAILED;
 }
 
 enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
@@ -368,8 +377,7 @@ enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
     outcome = apply ? apply(r) : outcome;
     bool changed = outcome != CQL_FAILED && r->answer.result.kind == RESULT_SCHEMA_CHANGE;
     if (UNLIKELY(changed) && cql_permit_creator(r)) return CQL_FAILED;
-    if (UNLIKELY(outcome == CQL_FAILED)) warn_of_wait(r);
-    return outcome;
+    return UNLIKELY(outcome == CQL_FAILED) ? warn_of_wait(r) : outcome;
 }
 
 static enum cql_outcome run_once(struct cql_run *r) {
@@ -431,11 +439,7 @@ static bool depends_on_newest(const struct cql_run *r, bool changes) {
 COLD static enum cql_outcome run_with_newest(struct cql_run *r, enum cql_outcome outcome, const uint64_t before[2]) {
     const struct cql_db_options *o = &r->db->options;
     struct err why = {0};
-    if (!r->blocking) {
-        enum cql_work_class class = class_of(r->in);
-        err_clear(r->err);
-        return leave_loop(r, class == WORK_SCAN ? WORK_READ : class); /* mostly it is refused, which is short */
-    }
+    if (!r->blocking) return leave_refused(r);
     int rc = cql_catch_up(r->db, &why);
     bool changed = before[0] != catalog_generation(o->catalog) ||
                    (o->access && before[1] != access_generation(o->access));
@@ -463,7 +467,7 @@ enum cql_outcome cql_run(struct cql_run *r) {
     bool changes = outcome == CQL_DONE && r->blocking && r->answer.work_class == WORK_DDL;
     if (UNLIKELY(outcome == CQL_FAILED || changes) && depends_on_newest(r, changes))
         outcome = run_with_newest(r, outcome, before);
-    if (UNLIKELY(outcome == CQL_FAILED)) warn_of_wait(r);
+    if (UNLIKELY(outcome == CQL_FAILED)) outcome = warn_of_wait(r);
     if (LIKELY(!reports)) return outcome;
     r->notes = NULL;
     /* A request that leaves the loop runs again on another thread, which reports its notes. */

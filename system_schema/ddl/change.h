@@ -98,7 +98,7 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
 /* Appends when the keyspace, or its table if name is not "", can be used, for example "app is CREATING, ready
  * in 0.4 s: wait until system_schema_mcs.keyspaces shows it". Appends nothing if no change of it is
- * under way. Any thread. */
+ * under way. Waits while a change is being recorded: do not call it on an event loop. */
 void catalog_describe_wait(struct catalog *c, const char *keyspace, const char *name, struct buf *out);
 /* Reads the version of the schema's records, and the records if other servers have changed them: the
  * snapshot is then as new as the call. Waits for the store. Returns 0, or -1 with ERR_OVERLOADED or if

@@ -68,7 +68,7 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
                             : ks              ? "unconfigured keyspace %s"
                                               : "Keyspace %s does not exist";
         (void)err_set(e, ERR_INVALID, words, keyspace);
-        return err_null(err_about(e, keyspace, ""));
+        return ks ? err_null(err_about(e, keyspace, "")) : NULL;
     }
     const struct schema_table *t = schema_tables_find(&space->tables, name);
     if (t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING)) return t;
@@ -77,7 +77,7 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
                                     schema_status_name(t->status)));
     if (s->cassandra_mode) err_invalid(e, "table %s does not exist", name);
     else err_invalid(e, "unconfigured table %s.%s", keyspace, name);
-    return err_null(err_about(e, keyspace, name));
+    return t ? err_null(err_about(e, keyspace, name)) : NULL;
 }
 
 /* Compares the first two bytes inline, because most names differ early and the call of strcmp costs
