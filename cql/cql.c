@@ -357,8 +357,8 @@ static enum cql_outcome leave_refused(struct cql_run *r) {
     return leave_loop(r, class == WORK_SCAN ? WORK_READ : class);
 }
 
-/* Amazon Keyspaces' words for a keyspace or table that is not ready yet say neither why nor for how long, so a
- * warning adds it. The catalogue knows, whose lock is held while a change is recorded: a loop does not wait for it. */
+/* Amazon Keyspaces' words for a keyspace or table that is not ready yet say neither why nor for how long. A warning
+ * adds both. A worker asks the catalogue, because the catalogue's lock is held while a change is recorded. */
 COLD static enum cql_outcome warn_of_wait(struct cql_run *r) {
     const struct err_detail *about = &r->err->detail;
     struct buf text;

@@ -17,7 +17,7 @@ start_in_background() {
         sleep 0.1
     done
     grep '^tallyd ready: ' "$log"
-    echo "It ends with: kill $server. Its log: $log"
+    echo "Stop it with: kill $server. Its log: $log"
 }
 
 install_packages

@@ -56,7 +56,7 @@ def clone(tmp_path):
 def test_the_first_block_of_the_readme_shows_the_charge_that_it_promises(clone):
     """In a network of its own, where the block's ports are free."""
     block, promised = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1:3]
-    command = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child", "bash", "-c", 'ip link set lo up && eval "$0" && kill $(sed -n "s/^It ends with: kill \\([0-9]*\\).*/\\1/p" out)', block]
+    command = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child", "bash", "-c", 'ip link set lo up && eval "$0" && kill $(sed -n "s/^Stop it with: kill \\([0-9]*\\).*/\\1/p" out)', block]
     with open(clone / "out", "w") as out:
         done = subprocess.run(command, cwd=clone, stdout=out, stderr=subprocess.PIPE, text=True, timeout=HANG)
     shown = (clone / "out").read_text()
