@@ -81,6 +81,7 @@ struct np_call {
     struct charge charge; /* for it, once it was sized; nothing when it failed */
     struct cql_request request;
     struct cql_run r; /* of request */
+    int64_t begun_us; /* wall clock, when the loop planned it first; r.now_us is that of its last plan */
     struct np_query_options options;
     struct np_reply reply;
     struct np_rows rows;

@@ -47,7 +47,9 @@ static void start_over(struct np_call *call, enum cql_work_class class) {
     bool leaves_loop = !npi_call_was_queued(call);
     int64_t deadline_us = call->work.deadline_us;
     if (leaves_loop) {
+        struct slice *trace = &call->options.traceparent;
         call->body = arena_dup(&call->arena, call->body); /* must outlive the loop's window */
+        if (trace->n) *trace = arena_dup(&call->arena, *trace);
         if (!call->body.p) {
             err_nomem(call->err);
             npi_call_set_state(call, NP_CALL_FAILED);
@@ -174,6 +176,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     npi_call_set_state(call, NP_CALL_PLANNING);
     /* the loop reads the clock once for the end of a request and the beginning of the next one */
     if (!blocking && !l->now_us) l->now_us = clock_wall_us(o->clock);
+    if (!blocking) call->begun_us = l->now_us;
     call->cost = cql_cost(o->db, &call->arena);
     call->charge = (struct charge){0};
     call->r = (struct cql_run){
@@ -288,16 +291,19 @@ static struct np_account account_of(const struct np_call *call) {
         .failed = npi_call_was_hit_after_apply(call) && call->err->set,
         .failure = call->err->code,
     };
-    if (call->state == NP_CALL_WRITTEN && call->conn->loop->o->ledger) {
+    if (call->state != NP_CALL_WRITTEN) return account;
+    account.kind = npi_kind_of(call);
+    account.begun_us = call->begun_us;
+    if (call->conn->loop->o->ledger) {
         account.posting = ledger_posting_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
         account.took = took(call);
     }
     return account;
 }
 
-/* Sends the response and accounts it, unless durability does both once the write is durable.
- * Returns false if the connection cannot be answered, or must not be. */
-static bool answer(struct np_call *call) {
+/* Sends the response and accounts it, unless durability does both once the write is durable; then *is_held
+ * becomes true. Returns false if the connection cannot be answered, or must not be. */
+static bool answer(struct np_call *call, bool *is_held) {
     struct np_loop *l = call->conn->loop;
     struct np_account account = account_of(call);
     bool hangs_up = UNLIKELY(fault_hangs_up(call));
@@ -306,16 +312,17 @@ static bool answer(struct np_call *call) {
     bool encoded = !hangs_up && !npi_answer_encode(call);
     if (UNLIKELY(call->trace != NULL)) account.trace = call->trace->session;
     int held = encoded ? npi_answer_deliver(call, &account) : -1;
-    if (held == 1) return true;
+    *is_held = held == 1;
+    if (*is_held) return true;
     if (account.posting.n) ledger_posting_fini(&account.posting);
     np_account(&l->metrics, &account, account.failed ? NULL : call->err);
     return held == 0;
 }
 
 /* Reports the outcome of a call to all that record requests. */
-static void observe(struct np_call *call) {
+static void observe(struct np_call *call, bool is_held) {
     if (UNLIKELY(call->conn->loop->o->audit != NULL)) npi_audit_call(call);
-    npi_post(call);
+    npi_post(call, is_held);
     npi_record(call);
 }
 
@@ -341,8 +348,8 @@ static void finish(struct np_call *call) {
             memcpy(c->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
     }
     npi_post_statement(call);
-    bool answered = answer(call);
-    observe(call);
+    bool is_held, answered = answer(call, &is_held);
+    observe(call, is_held);
     npi_call_forget(call);
     if (was_queued) {
         c->offloaded--;

@@ -139,7 +139,7 @@ static void held_insert(struct np_durability *d, struct np_held *h) {
 
 /* Sends and accounts the outcome, which is known now; it is accounted even when the connection has
  * closed. */
-static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
+static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e, int64_t now_us) {
     struct np_conn *c = a->conn;
     if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
     else if (e) npi_send_error(c, a->version, a->stream, e);
@@ -149,12 +149,13 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
     np_account(&c->loop->metrics, &a->account, e);
+    np_metric_latency(&c->loop->metrics, a->account.kind, now_us - a->account.begun_us, 1);
     const struct np_options *o = c->loop->o;
     if (!e && a->account.trace)
         trace_store_more(o->traces, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
                          "event-loop");
     if (e && o->ledger)
-        ledger_reverse(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.posting, &c->account);
+        ledger_reverse(o->ledger, c->loop->number, now_us, &a->account.posting, &c->account);
     if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.posting, a->account.took);
     ledger_posting_fini(&a->account.posting);
     npi_conn_answered(c);
@@ -163,7 +164,8 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
 
 /* Sends the answers of the block; with e set, the error in their place. */
 static void held_release(struct np_durability *d, struct np_held *h, const struct err *e) {
-    for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
+    int64_t now_us = clock_wall_us(d->loop->o->clock);
+    for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e, now_us);
     enum { ACKS_KEPT = 4096 };
     if (d->unused || h->cap_acks > ACKS_KEPT) {
         held_free(h);

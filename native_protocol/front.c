@@ -62,12 +62,24 @@ uint64_t np_front_requests(const struct np_front *f, uint8_t opcode, enum np_out
     return sum;
 }
 
+struct np_latencies np_front_latencies(const struct np_front *f, enum np_kind kind) {
+    struct np_latencies sum = {0};
+    for (unsigned i = 0; i < f->n_loops; i++) np_metric_add_latencies(&f->loops[i].metrics, kind, &sum);
+    return sum;
+}
+
+int64_t np_front_tick_age_us(const struct np_front *f) {
+    int64_t now = clock_machine_us(f->o.clock), oldest = now;
+    for (unsigned i = 0; i < f->n_loops; i++) {
+        int64_t seen = atomic_load_explicit(&f->loops[i].seen_us, memory_order_relaxed);
+        if (seen < oldest) oldest = seen;
+    }
+    return now - oldest;
+}
+
 bool np_front_alive(const struct np_front *f) {
     enum { HANGS_US = 10000000 };
-    int64_t now = clock_machine_us(f->o.clock);
-    for (unsigned i = 0; i < f->n_loops; i++)
-        if (now - atomic_load_explicit(&f->loops[i].seen_us, memory_order_relaxed) > HANGS_US) return false;
-    return true;
+    return np_front_tick_age_us(f) <= HANGS_US;
 }
 
 /* ---- listeners ---- */

@@ -123,7 +123,7 @@ struct np_loop {
     struct np_conn *conns, *dirty;
     /* Wall clock, as the requests of this wake-up share it: the beginning of the next one; 0 if
      * none has begun. npi_loop_time reads it at the end of a request, for queued reads (ledger.h)
-     * of up to NP_UNTIMED at once. */
+     * of up to NP_UNTIMED at once, which all began at now_us. */
     int64_t now_us;
     unsigned n_untimed; /* queued reads since then */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
@@ -161,14 +161,17 @@ struct np_loop {
 static inline void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
 
 /* The loop's thread. */
-/* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an
- * answer leaves, and before a call goes to another thread. */
-static inline void npi_loop_publish(const struct np_loop *l) {
-    if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
-}
 /* Reads the clock at the end of a request, which is the beginning of the next one. */
 static inline void npi_loop_time(struct np_loop *l) {
+    int64_t begun_us = l->now_us;
     l->now_us = clock_wall_us(l->o->clock);
+    if (l->n_untimed) np_metric_latency(&l->metrics, NP_KIND_SELECT, l->now_us - begun_us, l->n_untimed);
     l->n_untimed = 0;
     if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us);
+}
+/* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an
+ * answer leaves, and before a call goes to another thread. */
+static inline void npi_loop_publish(struct np_loop *l) {
+    if (l->n_untimed) npi_loop_time(l);
+    if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }

@@ -23,6 +23,35 @@ const char *np_outcome_name(enum np_outcome o) {
     return names[o];
 }
 
+const char *np_kind_name(enum np_kind k) {
+    static const char *const names[NP_KINDS] = {
+#define OPERATION(id) #id,
+#include "metering/ledger/operation.def"
+#undef OPERATION
+        [NP_KIND_DDL] = "DDL",
+        [NP_KIND_PREPARE] = "PREPARE",
+    };
+    return names[k];
+}
+
+const uint32_t np_latency_bounds_us[NP_LATENCY_BOUNDS] = {
+    10,    25,    50,     100,    250,    500,     1000,    2500,    5000,    10000,
+    25000, 50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000};
+
+void np_metric_latency(struct np_metrics *m, enum np_kind kind, int64_t took_us, uint64_t n) {
+    uint64_t us = took_us > 0 ? (uint64_t)took_us : 0; /* the wall clock can step back */
+    int i = 0;
+    while (i < NP_LATENCY_BOUNDS && us > np_latency_bounds_us[i]) i++;
+    np_count(&m->latencies[kind].n[i], n);
+    np_count(&m->latencies[kind].sum_us, us * n);
+}
+
+void np_metric_add_latencies(const struct np_metrics *m, enum np_kind kind, struct np_latencies *out) {
+    for (int i = 0; i <= NP_LATENCY_BOUNDS; i++)
+        out->n[i] += atomic_load_explicit(&m->latencies[kind].n[i], memory_order_relaxed);
+    out->sum_us += atomic_load_explicit(&m->latencies[kind].sum_us, memory_order_relaxed);
+}
+
 static void account_error(struct np_metrics *m, const struct np_account *a, enum err_code code) {
     np_metric_request(m, a->opcode, np_outcome_of_error(code));
     if (a->throttled) np_metric_add(m, NP_METRIC_THROTTLED, 1);

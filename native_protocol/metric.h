@@ -17,12 +17,34 @@ enum np_metric {
     NP_METRICS
 };
 
+/* The kinds of statements whose durations are counted apart: the ledger's operations, of which OTHER has
+ * what is none of these; DDL; and PREPARE. */
+enum np_kind {
+#define OPERATION(id) NP_KIND_##id,
+#include "metering/ledger/operation.def"
+#undef OPERATION
+    NP_KIND_DDL,
+    NP_KIND_PREPARE,
+    NP_KINDS
+};
+
+/* Durations of requests, by the first bound that they do not exceed; the last place has those above
+ * all bounds. */
+enum { NP_LATENCY_BOUNDS = 19 };
+extern const uint32_t np_latency_bounds_us[NP_LATENCY_BOUNDS];
+struct np_latencies {
+    uint64_t n[NP_LATENCY_BOUNDS + 1], sum_us;
+};
+
 enum np_outcome { NP_OUTCOME_OK, NP_OUTCOME_REFUSED, NP_OUTCOME_THROTTLED, NP_OUTCOME_FAILED, NP_OUTCOMES };
 enum { NP_OPCODE_SLOTS = 0x11 };
 
 struct np_metrics {
     _Atomic uint64_t counts[NP_METRICS];
     _Atomic uint64_t requests[NP_OPCODE_SLOTS][NP_OUTCOMES];
+    struct {
+        _Atomic uint64_t n[NP_LATENCY_BOUNDS + 1], sum_us;
+    } latencies[NP_KINDS];
 };
 
 static inline void np_count(_Atomic uint64_t *c, uint64_t n) {
@@ -42,10 +64,17 @@ static inline void np_metric_request(struct np_metrics *m, uint8_t opcode, enum 
 enum np_outcome np_outcome_of(const struct err *e);
 enum np_outcome np_outcome_of_error(enum err_code code);
 const char *np_outcome_name(enum np_outcome o);
+const char *np_kind_name(enum np_kind k);
+/* Counts n requests that took so long each. The loop's thread. */
+void np_metric_latency(struct np_metrics *m, enum np_kind kind, int64_t took_us, uint64_t n);
+/* Adds the counts of a kind to out. Any thread. */
+void np_metric_add_latencies(const struct np_metrics *m, enum np_kind kind, struct np_latencies *out);
 
 /* The account of a request: its outcome and its units, counted once, when the outcome is known. */
 struct np_account {
     uint8_t opcode;
+    uint8_t kind;     /* enum np_kind; set if the answer waits for durability */
+    int64_t begun_us; /* wall clock; likewise */
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
     bool failed; /* answered with failure by a fault after apply: its writes remain and are charged */
     enum err_code failure;   /* when it failed so */

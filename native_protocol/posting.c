@@ -18,6 +18,14 @@ enum operation npi_operation_of(enum stmt_kind kind) {
     return operations[kind];
 }
 
+enum np_kind npi_kind_of(const struct np_call *call) {
+    _Static_assert((int)NP_KIND_OTHER == (int)OPERATION_OTHER, "the operations are the first kinds");
+    enum stmt_kind kind = call->r.answer.stmt_kind;
+    if (call->env.opcode == NP_PREPARE) return NP_KIND_PREPARE;
+    if (stmt_category(kind) == STMT_IS_DDL) return NP_KIND_DDL;
+    return (enum np_kind)npi_operation_of(kind);
+}
+
 static bool is_posted(const struct np_call *call) {
     return call->conn->loop->o->ledger && (call->r.in->kind != REQUEST_PREPARE || call->err->set);
 }
@@ -45,17 +53,17 @@ void npi_post_statement(struct np_call *call) {
 }
 
 /* Logs a slow statement without values of rows: its text has no literals, and text that could
- * contain a password is not shown at all. */
+ * contain a password is not shown at all. The trace context was checked: it needs no quotes. */
 SELDOM static void log_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.answer.stmt_kind < STMT_KINDS ? stmt_words(call->r.answer.stmt_kind)
                                                       : np_opcode_name(call->env.opcode);
-    struct slice text = call->statement_text;
+    struct slice text = call->statement_text, trace = call->options.traceparent;
     if (text.p && call->r.in->kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
-    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s",
+    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s%s%.*s: %.*s",
              (double)took_us / 1000, c->read_units, c->write_units, c->static_write_units,
              call->err->set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
-             SLICE_FMT(text.p ? text : slice_str(kind)));
+             trace.n ? ", trace " : "", SLICE_FMT(trace), SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
 SELDOM static void post(struct np_call *call, int64_t took_us) {
@@ -108,16 +116,16 @@ static bool queue_read(struct np_call *call) {
                              call->r.now_us);
 }
 
-void npi_post(struct np_call *call) {
+void npi_post(struct np_call *call, bool is_held) {
     struct np_loop *l = call->conn->loop;
-    int64_t begun_us = call->r.now_us;
     int64_t slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
     bool queued = queue_read(call);
-    if (LIKELY(queued && !slow_us && !npi_records(l->o)) && ++l->n_untimed < NP_UNTIMED) return;
+    bool untimed = LIKELY(queued && !slow_us && !npi_records(l->o));
+    if (LIKELY(untimed) && ++l->n_untimed < NP_UNTIMED) return;
     if (!l->group.is_timed) npi_loop_time(l);
     l->group.is_timed = l->group.is_finishing;
+    if (!untimed && !is_held) np_metric_latency(&l->metrics, npi_kind_of(call), l->now_us - call->begun_us, 1);
     if (!is_posted(call)) return;
-    int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
-    if (UNLIKELY(slow_us && took_us >= slow_us)) log_slow(call, took_us);
-    if (!queued) post(call, took_us);
+    if (UNLIKELY(slow_us && l->now_us - call->begun_us >= slow_us)) log_slow(call, l->now_us - call->begun_us);
+    if (!queued) post(call, l->now_us > call->r.now_us ? l->now_us - call->r.now_us : 0);
 }

@@ -152,18 +152,34 @@ static int decode_batch(struct decode *d, struct cql_request *r) {
     return read_tail(d, read_flags(d), &r->params);
 }
 
+/* Returns the first fields of a trace context ("Trace Context", section 3.2: version, trace id, parent id and
+ * flags, in lower case), or nothing if it is none. Further fields belong to later versions. */
+static struct slice trace_context(struct slice value) {
+    static const char form[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    enum { LENGTH = sizeof(form) - 1 };
+    if (value.n < LENGTH || (value.n > LENGTH && value.p[LENGTH] != '-')) return (struct slice){0};
+    for (unsigned i = 0; i < LENGTH; i++) {
+        uint8_t c = value.p[i];
+        bool is_hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (form[i] == '-' ? c != '-' : !is_hex) return (struct slice){0};
+    }
+    return slice_of(value.p, LENGTH);
+}
+
 int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,
                     struct np_query_options *o, struct err *e) {
     struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
     *o = (struct np_query_options){0};
     *r = (struct cql_request){.params.serial_consistency = CL_SERIAL};
     if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD) {
-        /* a [bytes map] in front of the message; only the key "capacity" matters */
+        /* a [bytes map] before the message */
         uint32_t n = rd_u16(&d.rd);
         for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
             struct slice key = read_string(&d.rd);
-            read_bytes(&d.rd);
-            if (key.p && slice_is(key, "capacity")) o->wants_capacity = true;
+            struct slice value = read_bytes(&d.rd);
+            if (!key.p) continue;
+            if (slice_is(key, "capacity")) o->wants_capacity = true;
+            if (slice_is(key, "traceparent")) o->traceparent = trace_context(value);
         }
         if (check(&d)) return -1;
     }

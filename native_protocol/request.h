@@ -12,10 +12,11 @@
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
 
-/* Options of a query request that concern only the response. */
+/* Options of a query request that do not concern its statement. */
 struct np_query_options {
     bool skip_metadata;
     bool wants_capacity; /* the request's custom payload has the key "capacity" */
+    struct slice traceparent; /* W3C's trace context of the payload, valid as text; n 0 if none */
 };
 
 /* Decodes QUERY, PREPARE, EXECUTE or BATCH into r, which it overwrites.

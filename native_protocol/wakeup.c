@@ -34,10 +34,9 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
     assert(!l->group.n);
-    l->now_us = 0;
-    l->n_untimed = 0;
     l->handshakes = 0;
     npi_loop_publish(l);
+    l->now_us = 0;
     npi_durability_commit(l->durability);
     flush_dirty(l);
     if (l->durability->unsynced) {

@@ -4,16 +4,14 @@
 #pragma once
 
 #include "server/http/origin.h"
-#include "native_protocol/front.h"
+#include "server/metrics.h"
 #include "server/page/page.h"
-#include "server/system_metering.h"
 
 struct admin;
 
 /* port 0: the port is off, and *out is NULL. membership: NULL when there is one server. address, hosts: as in
  * http_options. page: is stopped, and not freed, by admin_stop. */
 int admin_start(struct admin **out, const char *address, uint16_t port, const struct http_hosts *hosts,
-                struct np_front *front, struct eng *eng, struct membership *membership,
-                struct system_metering *metering, struct live_page *page, struct err *e) MUST_CHECK;
+                const struct metrics_sources *sources, struct live_page *page, struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
 uint16_t admin_port(const struct admin *a);

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* Cuts the last name of a path. Returns false if the path is the root or empty. */
@@ -65,4 +67,39 @@ int data_dir_open(const char *path, struct err *e) {
     close(fd);
     if (why == EWOULDBLOCK) return err_set(e, ERR_CONFIG, "the data folder %s is in use by another tallyd", path);
     return err_set(e, ERR_CONFIG, "cannot lock %s: %s", lock, strerror(why));
+}
+
+const char *data_dir_part_name(enum data_dir_part p) {
+    static const char *const names[] = {[DATA_DIR_TABLES] = "tables",
+                                        [DATA_DIR_LOG] = "log",
+                                        [DATA_DIR_STATES] = "states",
+                                        [DATA_DIR_OTHER] = "other"};
+    return names[p];
+}
+
+/* name: of a file, relative to the data folder. */
+static enum data_dir_part part_of(const char *name) {
+    const char *end = strrchr(name, '.');
+    if (!strncmp(name, "states/", 7)) return DATA_DIR_STATES;
+    if (strncmp(name, "rows", 4) || !strchr(name, '/') || !end) return DATA_DIR_OTHER;
+    return !strcmp(end, ".sst") ? DATA_DIR_TABLES : !strcmp(end, ".log") ? DATA_DIR_LOG : DATA_DIR_OTHER;
+}
+
+struct data_dir_use data_dir_use(const char *path) {
+    enum { BLOCK = 512 }; /* of st_blocks */
+    struct data_dir_use use = {0};
+    char *roots[] = {(char *)path, NULL}; /* fts_open does not write to it */
+    FTS *files = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (FTSENT *f; files && (f = fts_read(files));) {
+        if (f->fts_info != FTS_F) continue;
+        enum data_dir_part part = part_of(f->fts_path + strlen(path) + 1);
+        if (part == DATA_DIR_STATES && f->fts_statp->st_nlink > 1) continue;
+        use.bytes[part] += (uint64_t)f->fts_statp->st_blocks * BLOCK;
+    }
+    if (files) fts_close(files);
+    struct statvfs fs;
+    if (statvfs(path, &fs)) return use;
+    use.free = (uint64_t)fs.f_bavail * fs.f_frsize;
+    use.size = (uint64_t)fs.f_blocks * fs.f_frsize;
+    return use;
 }

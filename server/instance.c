@@ -317,8 +317,10 @@ static int open_admin(struct instance *in, struct err *e) {
         .cassandra = s->mode == MODE_CASSANDRA};
     in->page = page_new(&po, e);
     const struct http_hosts hosts = {.listen = s->listen, .port_listen = s->admin_listen, .names = s->http_hosts};
-    if (!in->page || admin_start(&in->admin, s->admin_listen, s->admin_port, &hosts, in->front, in->eng,
-                                 in->membership, &in->metering, in->page, e))
+    const struct metrics_sources sources = {.front = in->front, .eng = in->eng, .membership = in->membership,
+                                            .metering = &in->metering, .data_dir = s->data_dir,
+                                            .memory = s->memory.memory};
+    if (!in->page || admin_start(&in->admin, s->admin_listen, s->admin_port, &hosts, &sources, in->page, e))
         return -1;
     states_set_page(&in->states, in->page);
     return 0;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "server/system_metering.h"
+#include "server/metrics.h"
 
 /* ---- gauges: values of the present moment, not sums of events (gauge.def) ---- */
 
@@ -376,16 +376,36 @@ static void put_header(struct buf *out, const char *cloudwatch, const char *unit
     buf_put_str(out, is_gauge ? " gauge\n" : " counter\n");
 }
 
-/* The counts of refusals, by limit. */
+/* The counts of refusals by limit, of all tables. */
 struct refusals {
-    uint64_t refused[LIMITS], shadowed[LIMITS];
+    bool per_table;
+    struct limit_counts counts[LIMITS];
+    struct buf *out;
 };
+
+static void put_refusals(const struct limit_counts counts[LIMITS], const struct limit_table *t, struct buf *out) {
+    for (int i = 0; i < LIMITS; i++)
+        for (int enforced = 0; enforced < 2; enforced++) {
+            uint64_t n = enforced ? counts[i].refused : counts[i].shadowed;
+            bool first = true;
+            if (!counts[i].refused && !counts[i].shadowed) continue;
+            buf_put_str(out, family_name(FAMILY_REFUSALS));
+            if (t) {
+                put_label(out, "keyspace", t->keyspace, &first);
+                put_label(out, "table_name", t->table, &first);
+            }
+            put_label(out, "limit", limit_info((enum limit_id)i)->name, &first);
+            put_label(out, "enforced", enforced ? "true" : "false", &first);
+            buf_printf(out, "} %llu\n", (unsigned long long)n);
+        }
+}
 
 static int add_refusals(void *arg, const struct limit_table *t) {
     struct refusals *r = arg;
+    if (r->per_table) put_refusals(t->counts, t, r->out);
     for (int i = 0; i < LIMITS; i++) {
-        r->refused[i] += t->counts[i].refused;
-        r->shadowed[i] += t->counts[i].shadowed;
+        r->counts[i].refused += t->counts[i].refused;
+        r->counts[i].shadowed += t->counts[i].shadowed;
     }
     return 0;
 }
@@ -404,7 +424,7 @@ static int put_last_sizes(const struct system_metering *m, struct gauges *all, s
             bool first = true;
             if (!counted_us) continue;
             rc = gauges_put(all, GAUGE_BILLABLE, t->keyspace->name, t->name, 0, (double)bytes);
-            buf_put_str(ages, "tally_billable_size_age_seconds");
+            buf_put_str(ages, family_name(FAMILY_BILLABLE_AGE));
             put_label(ages, "keyspace", t->keyspace->name, &first);
             put_label(ages, "table_name", t->name, &first);
             buf_printf(ages, "} %.15g\n", now_us > counted_us ? (double)(now_us - counted_us) / 1000000 : 0);
@@ -436,9 +456,7 @@ static void put_gauges(const struct system_metering *m, bool per_table, struct b
             buf_printf(out, "%s %.15g\n", first ? "" : "}", g->value);
         }
     }
-    if (ages.n)
-        buf_put_str(out, "# HELP tally_billable_size_age_seconds Since the table's billable size was counted\n# TYPE "
-                         "tally_billable_size_age_seconds gauge\n");
+    if (ages.n) family_put_header(out, FAMILY_BILLABLE_AGE);
     buf_put_slice(out, buf_slice(&ages));
     buf_fini(&ages);
     free(all.list);
@@ -467,17 +485,9 @@ void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) 
                 put_value(out, &all, &all.list[i], info, operation_name(o), all.list[i].f.of[o][f]);
     }
     put_gauges(m, per_table, out);
-    struct refusals r = {0};
+    struct refusals r = {.per_table = per_table, .out = out};
+    family_put_header(out, FAMILY_REFUSALS);
     (void)admission_tables(m->admission, add_refusals, &r); /* never ends early */
-    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE "
-                     "tally_limit_refusals_total counter\n");
-    for (int i = 0; i < LIMITS; i++) {
-        if (!r.refused[i] && !r.shadowed[i]) continue;
-        const char *name = limit_info((enum limit_id)i)->name;
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name,
-                   (unsigned long long)r.refused[i]);
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name,
-                   (unsigned long long)r.shadowed[i]);
-    }
+    if (!per_table) put_refusals(r.counts, NULL, out);
     free(all.list);
 }

@@ -29,10 +29,14 @@ static const int64_t retry_us = 1000000, pinned_us = 100000, awaited_us = 10000;
 
 /* ---- delay and failure by the rules ---- */
 
-void change_statement(const struct catalog_object *x, char out[DDL_STATEMENT_MAX]) {
-    const char *verb = schema_status_verb(x->status);
+static void statement_of(const struct catalog_object *x, enum schema_status status, char out[DDL_STATEMENT_MAX]) {
+    const char *verb = schema_status_verb(status);
     int n = snprintf(out, DDL_STATEMENT_MAX, "%s %s", verb ? verb : "", x->kind->word);
     for (int i = 0; i < n && i < DDL_STATEMENT_MAX - 1; i++) out[i] = (char)toupper((unsigned char)out[i]);
+}
+
+void change_statement(const struct catalog_object *x, char out[DDL_STATEMENT_MAX]) {
+    statement_of(x, x->status, out);
 }
 
 void change_schedule(struct ddl *d, struct catalog_object *x) {
@@ -81,12 +85,21 @@ void change_finish_undo(struct ddl *d, struct catalog_object *x, const struct ch
     object_restore_status(d->objects, x, before->status);
 }
 
+/* words: of the failure; NULL if the change succeeded. */
+static void log_end(struct ddl *d, const struct catalog_object *x, enum schema_status during, const char *words) {
+    char statement[DDL_STATEMENT_MAX];
+    const struct form_context at = object_context(d->objects, x);
+    bool in_keyspace = x->kind->in_keyspace;
+    statement_of(x, during, statement);
+    log_info("%s %s%s%s %s%s", statement, in_keyspace ? at.keyspace : "", in_keyspace ? "." : "", x->name,
+             words ? "failed: " : "done", words ? words : "");
+}
+
 void ddl_note_failure(struct ddl *d, const struct catalog_object *x, enum schema_status during, const char *words) {
     struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
     f->id = x->id;
     snprintf(f->words, sizeof f->words, "%s", words);
-    log_info("catalog: %s of %s %s has failed, as configured: %s", schema_status_verb(during), x->kind->word,
-             x->name, words);
+    log_end(d, x, during, words);
 }
 
 void change_finish_keep(struct ddl *d, struct catalog_object *x, const struct change_before *before) {
@@ -166,6 +179,7 @@ static void move_on(struct ddl *d, struct catalog_object *x) {
     }
     fault_dies(FAULT_DDL);
     change_finish_keep(d, x, &before);
+    if (!failed) log_end(d, x, before.status, NULL);
     recovery_follow(d->recovery, x, before.status == SCHEMA_CREATING);
     if (objects_publish(o, &e)) log_error("catalog: no snapshot: %s", e.text);
     else if (!object_is_gone(x)) table_tell_engine(d->objects, x);

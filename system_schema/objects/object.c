@@ -517,3 +517,18 @@ int catalog_recorded(struct catalog *c, const char *keyspace, const char *table,
     *recorded = rc == 0 && id;
     return rc;
 }
+
+uint32_t catalog_changes(struct catalog *c, int64_t *age_us) {
+    struct objects *o = c->objects;
+    uint32_t n = 0;
+    pthread_mutex_lock(&o->lock);
+    int64_t now_us = clock_mono_us(o->clock);
+    *age_us = 0;
+    for (const struct catalog_object *x = o->busy; x; x = x->busy_next) {
+        if (!object_is_changing(x)) continue;
+        n++;
+        if (now_us - x->since_us > *age_us) *age_us = now_us - x->since_us;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return n;
+}

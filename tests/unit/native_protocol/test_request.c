@@ -219,6 +219,28 @@ static void test_payload_asks_for_capacity(void **state) {
     refuse_cuts(f, 4, NP_QUERY, NP_FLAG_PAYLOAD);
 }
 
+static void trace_context_is(struct fixture *f, const char *value, const char *taken) {
+    buf_clear(&f->body, SIZE_MAX);
+    buf_u16(&f->body, 1);
+    put_string(&f->body, "traceparent"), put_long_string(&f->body, value);
+    put_long_string(&f->body, "q");
+    buf_u16(&f->body, CL_ONE), buf_u8(&f->body, 0);
+    assert_int_equal(decode(f, 4, NP_QUERY, NP_FLAG_PAYLOAD), 0);
+    assert_true(slice_is(f->o.traceparent, taken));
+}
+
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+static void test_payload_has_a_trace_context(void **state) {
+    struct fixture *f = *state;
+    trace_context_is(f, TRACE, TRACE);
+    trace_context_is(f, TRACE "-more", TRACE);
+    trace_context_is(f, TRACE "x", "");
+    trace_context_is(f, "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "");
+    trace_context_is(f, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0", "");
+    trace_context_is(f, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331\n01", "");
+    trace_context_is(f, "", "");
+}
+
 static int startup(struct fixture *f, uint8_t version, const char *key, const char *value, struct np_startup *s) {
     buf_clear(&f->body, SIZE_MAX);
     buf_u16(&f->body, key ? 2 : 1);
@@ -278,6 +300,7 @@ int main(void) {
         TEST(test_batch_takes_texts_and_ids),
         TEST(test_batch_lying_count_allocates_nothing),
         TEST(test_payload_asks_for_capacity),
+        TEST(test_payload_has_a_trace_context),
         TEST(test_startup_options),
         TEST(test_register_events),
     };
