@@ -228,6 +228,8 @@ class Steps:
             ("layout", ["build/format/bin/python", "tests/layer/check_format.py"]),
             ("rules", ["python3", "tools/docs/rules.py", "--check"]),
             ("settings", ["python3", "tools/docs/settings.py", "--check"]),
+            ("metrics", ["python3", "tools/docs/metrics.py", "--check"]),
+            ("links", ["python3", "tools/docs/links.py", "--check"]),
             ("table_settings", ["python3", "tools/docs/table_settings.py", "--check"]),
             ("invariants", ["python3", "tests/layer/invariants.py"]))])
         return True

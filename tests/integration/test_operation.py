@@ -64,6 +64,10 @@ def test_it_installs_what_it_needs(tmp_path):
     assert "Type=notify" in unit and "DynamicUser=yes" in unit
     for name in ("README.md", "LICENSE", "docs/metering.md"):
         assert list((tmp_path / "usr").rglob(name)), name
+    (pages,) = (tmp_path / "usr").rglob("doc/tally")
+    links = subprocess.run([ROOT / "tools/docs/links.py", "--check", pages], capture_output=True, text=True, timeout=300)
+    assert links.returncode == 0, links.stdout
+    assert "](testing.md)" in (pages / "docs/index.md").read_text() and "CONTRIBUTING.md" in (pages / "docs/index.md").read_text()
     assert ROOT.joinpath("LICENSE").read_text().lstrip().startswith("Apache License")
 
 
@@ -162,6 +166,17 @@ def test_the_log_names_who_changed_the_schema(new_server, tmp_path):
     assert lines == [f"{change} accepted: role anonymous, from 127.0.0.1" for change in
                      ("CREATE KEYSPACE k", "CREATE TABLE k.t", "ALTER TABLE k.t", "DROP TABLE k.t")]
     s.stop()
+
+
+def test_the_log_says_when_an_asynchronous_change_has_ended_and_how(new_server):
+    s = new_server("--ddl-delay", "1", "--ddl-rules", "DROP TABLE * = 1 fail no capacity")
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        create_table(session, "k", "t", "p int PRIMARY KEY, v text")
+        session.execute("DROP TABLE k.t")
+        eventually(lambda: "DROP TABLE k.t failed" in s.log.read_text())
+    assert re.findall(r" INFO  (\w+ (?:KEYSPACE k|TABLE k\.t) (?!accepted).*)", s.log.read_text()) == ["CREATE KEYSPACE k done", "CREATE TABLE k.t done", "DROP TABLE k.t failed: no capacity"]
 
 
 def test_the_log_names_the_client_of_the_api_that_changed_the_schema(tmp_path):

@@ -51,7 +51,7 @@ Cassandra 3.11, whose parser the service uses; *ours*: neither was found.
 def tokens(text):
     """Strings, words, numbers and punctuation of a .def file, without comments."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    return re.findall(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*|0x[0-9a-fA-F]+|\d+|[-+*(),]', text)
+    return re.findall(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*|0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e-\d+)?|[-+*(),]', text)
 
 
 def value_of(part, macros):
