@@ -10,8 +10,10 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
+from cassandra.concurrent import execute_concurrent_with_args
 
 from aws_api import Api
 from ports import free_port
@@ -295,6 +297,82 @@ def test_tally_ready_gives_the_servers_reason():
         failed = False
         assert ready("--wait", str(HANG), at) == (1, "", f"tally ready: {at} is not the admin port of a tallyd: /ready is answered with status 404\n")
         server.shutdown()
+
+
+def metrics(server, query=""):
+    """name{labels} -> value"""
+    with urllib.request.urlopen(f"http://{server.admin}/metrics{query}", timeout=300) as answer:
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))}
+
+
+def test_every_request_is_in_one_histogram(new_server):
+    """Reads that are timed together, writes that wait for the disk, statements of workers, PREPARE and what fails: the sum of the counts is that of the requests."""
+    s = new_server("--admin-port", str(free_port()), "--ddl-delay", "none")
+    with s.cluster(schema_metadata_enabled=False, token_metadata_enabled=False) as cluster:  # which sends no statements of its own
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        create_table(session, "k", "t", "p int PRIMARY KEY, n int")
+        insert, read = session.prepare("INSERT INTO k.t (p, n) VALUES (?, ?)"), session.prepare("SELECT n FROM k.t WHERE p = ?")
+        before = metrics(s)
+        execute_concurrent_with_args(session, insert, [(i, i) for i in range(100)])
+        execute_concurrent_with_args(session, read, [(i,) for i in range(200)])
+        session.execute("UPDATE k.t SET n = 1 WHERE p = 1 IF n = 1")
+        session.execute("BEGIN UNLOGGED BATCH INSERT INTO k.t (p, n) VALUES (1, 1); DELETE FROM k.t WHERE p = 2; APPLY BATCH")
+        session.execute("DROP TABLE IF EXISTS k.none")
+        with pytest.raises(Exception, match="no viable alternative|unconfigured table|line 1"):
+            session.execute("SELECT FROM nothing")
+        session.prepare("SELECT p FROM k.t WHERE p = ?")
+        after = metrics(s)
+    grown = {name: value - before.get(name, 0) for name, value in after.items()}
+
+    def count(operation):
+        return grown[f'tally_request_seconds_count{{operation="{operation}"}}']
+    assert [count(o) for o in ("SELECT", "INSERT", "UPDATE", "DELETE", "BATCH", "DDL", "PREPARE")] == [200, 100, 1, 0, 1, 1, 1]
+    requests = sum(value for name, value in grown.items() if re.match(r'tally_requests_total\{opcode="(QUERY|EXECUTE|BATCH|PREPARE)"', name))
+    assert sum(value for name, value in grown.items() if name.startswith("tally_request_seconds_count")) == requests
+    for operation in ("SELECT", "INSERT"):
+        buckets = [value for name, value in after.items() if name.startswith(f'tally_request_seconds_bucket{{operation="{operation}"')]
+        assert len(buckets) == 20 and buckets == sorted(buckets) and buckets[-1] == after[f'tally_request_seconds_count{{operation="{operation}"}}']
+        assert after[f'tally_request_seconds_sum{{operation="{operation}"}}'] > 0
+
+
+def test_the_time_of_a_request_includes_its_wait(new_server):
+    s = new_server("--admin-port", str(free_port()), "--ddl-delay", "none", "--slow-statement", "500", "--control", "on")
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        create_table(session, "k", "t", "p int PRIMARY KEY, n int")
+        session.execute("INSERT INTO system_control.faults (name, keyspace_name, table_name, delay_ms) VALUES ('late', 'k', 't', 600)")
+        session.execute("SELECT n FROM k.t WHERE p = 1", custom_payload={"traceparent": trace.encode()})
+        session.execute("SELECT n FROM k.t WHERE p = 2", custom_payload={"traceparent": b"x\nINFO forged " * 100})
+        after = metrics(s)
+    assert after['tally_request_seconds_sum{operation="SELECT"}'] >= 1.2
+    slow = re.findall(r"slow: (\S+) ms, .* from 127.0.0.1(.*): SELECT", s.log.read_text())
+    assert [trace for _, trace in slow] == [f", trace {trace}", ""] and all(float(ms) >= 600 for ms, _ in slow)
+    assert "forged" not in s.log.read_text()
+
+
+def test_metrics_name_the_program_and_what_it_uses(new_server):
+    s = new_server("--admin-port", str(free_port()), "--ddl-delay", "held", "--memory", "400")
+    with s.cluster() as cluster:
+        cluster.connect().execute("CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'}")
+        found = metrics(s)
+    with urllib.request.urlopen(f"http://{s.admin}/version", timeout=300) as answer:
+        version = json.loads(answer.read())
+    assert found["tally_build_info{" + ",".join(f'{name}="{version[name]}"' for name in ("version", "commit", "rocksdb")) + "}"] == 1
+    proc = Path(f"/proc/{s.process.pid}")
+    status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    assert found["process_resident_memory_bytes"] / 1024 == pytest.approx(int(status["VmRSS"].split()[0]), rel=0.2)
+    assert found["process_threads"] == int(status["Threads"])
+    assert 0 < found["process_open_fds"] < found["process_max_fds"]
+    assert found["process_start_time_seconds"] == pytest.approx(proc.stat().st_ctime, abs=60)
+    assert found["tally_memory_limit_bytes"] == 400 << 20
+    assert found["tally_ready"] == 1 and found["tally_schema_changes_in_progress"] == 1 and found["tally_schema_change_age_seconds"] > 0
+    used = subprocess.run(["du", "-s", "--block-size=1", s.data], capture_output=True, text=True, check=True).stdout.split()[0]
+    assert sum(value for name, value in found.items() if name.startswith("tally_disk_used_bytes")) == pytest.approx(int(used), rel=0.2)
+    assert found['tally_disk_used_bytes{part="log"}'] > 0
+    assert 0 < found["tally_disk_free_bytes"] < found["tally_disk_size_bytes"]
 
 
 def test_systemds_watchdog_hears_from_it_while_it_lives(tmp_path, monkeypatch):
