@@ -2,6 +2,7 @@
 #include "metering/charge.h"
 
 #include "base/hot.h"
+#include "base/json.h"
 
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
 
@@ -222,19 +223,14 @@ void charge_put_units(struct buf *out, double units) {
     buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
 }
 
-void charge_put_field(struct buf *out, const char *key, double units) {
-    buf_printf(out, "\"%s\":", key);
+void charge_put_member(struct buf *out, const char *name, double units) {
+    json_member(out, name);
     charge_put_units(out, units);
-    buf_put_str(out, ",");
 }
 
 void charge_put_rules(struct buf *out, const struct charge *charge) {
-    bool first = true;
-    buf_put_str(out, "\"rules\":[");
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(charge->rules >> id & 1)) continue;
-        buf_printf(out, "%s\"%s\"", first ? "" : ",", rules[id].name);
-        first = false;
-    }
+    json_open(out, "rules", '[');
+    for (unsigned id = 0; id < RULES; id++)
+        if (charge->rules >> id & 1) json_text(out, NULL, rules[id].name);
     buf_put_str(out, "]");
 }

@@ -56,9 +56,9 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
 /* Prints whole or half units; a whole number without a fraction. */
 void charge_put_units(struct buf *out, double units);
-/* Prints a field of a JSON object, with a comma. */
-void charge_put_field(struct buf *out, const char *key, double units);
-/* Prints the field rules of a JSON object: the names of the charge's rules. */
+/* Prints a member of a JSON object. */
+void charge_put_member(struct buf *out, const char *name, double units);
+/* Prints the member rules of a JSON object: the names of the charge's rules. */
 void charge_put_rules(struct buf *out, const struct charge *charge);
 /* A row of rule.def, which describes the fields. */
 struct rule {

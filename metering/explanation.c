@@ -1,5 +1,7 @@
 #include "metering/explanation.h"
 
+#include "base/json.h"
+
 void partition_count_add(struct partition_count *p, const struct op_cost *cost) {
     bool scanned = false;
     for (const struct op_read *r = cost->reads; r; r = r->next) {
@@ -26,26 +28,32 @@ void explanation_add(struct explanation *x, const struct op_cost *cost, const st
 }
 
 void explanation_json(const struct explanation *x, struct buf *out) {
-    charge_put_field(out, "units", x->charge.total);
-    charge_put_field(out, "read_units", x->charge.read_units);
-    charge_put_field(out, "write_units", x->charge.write_units);
-    charge_put_field(out, "static_write_units", x->charge.static_write_units);
-    buf_printf(out,
-               "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
-               "\"rows_read\":%llu,\"rows_returned\":%llu,",
-               (unsigned long long)x->charge.row_bytes, (unsigned long long)x->charge.static_bytes,
-               query_class_name(x->cost->query_class), (unsigned long long)x->pages,
-               (unsigned long long)x->partitions.n, (unsigned long long)x->rows_read,
-               (unsigned long long)x->rows_returned);
+    charge_put_member(out, "units", x->charge.total);
+    charge_put_member(out, "read_units", x->charge.read_units);
+    charge_put_member(out, "write_units", x->charge.write_units);
+    charge_put_member(out, "static_write_units", x->charge.static_write_units);
+    json_count(out, "row_bytes", x->charge.row_bytes);
+    json_count(out, "static_bytes", x->charge.static_bytes);
+    json_text(out, "query_class", query_class_name(x->cost->query_class));
+    json_count(out, "pages", x->pages);
+    json_count(out, "partitions", x->partitions.n);
+    json_count(out, "rows_read", x->rows_read);
+    json_count(out, "rows_returned", x->rows_returned);
     charge_put_rules(out, &x->charge);
     if (!x->is_read || x->cost->is_system) return;
-    buf_printf(out, ",\"guidance\":{\"class\":\"%s\",\"rating\":\"%s\",\"granularity\":\"%s\",\"granularities\":[",
-               guidance_class_name(x->cost->guidance_class), guidance_class_rating(x->cost->guidance_class),
-               guidance_granularity_info(explanation_granularity(x))->name);
+    json_open(out, "guidance", '{');
+    json_text(out, "class", guidance_class_name(x->cost->guidance_class));
+    json_text(out, "rating", guidance_class_rating(x->cost->guidance_class));
+    json_text(out, "granularity", guidance_granularity_info(explanation_granularity(x))->name);
+    json_open(out, "granularities", '[');
     for (int g = 0; g < GRANULARITIES; g++) {
         const struct guidance_granularity_info *i = guidance_granularity_info((enum guidance_granularity)g);
-        buf_printf(out, "%s{\"name\":\"%s\",\"keys\":\"%s\",\"gains\":\"%s\",\"costs\":\"%s\"}", g ? "," : "", i->name,
-                   i->keys, i->gains, i->costs);
+        json_open(out, NULL, '{');
+        json_text(out, "name", i->name);
+        json_text(out, "keys", i->keys);
+        json_text(out, "gains", i->gains);
+        json_text(out, "costs", i->costs);
+        buf_put_str(out, "}");
     }
     buf_put_str(out, "]}");
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/json.h"
 #include "metering/limits/limiter.h"
 
 /* The beginning of a refusal's text. %s is keyspace.table. */
@@ -46,17 +46,16 @@ void limit_over_text(const struct limit_over *o, struct buf *out) {
 
 void limit_over_json(const struct limit_over *o, struct buf *out) {
     const struct limit_info *info = limit_info(o->limit);
-    buf_printf(out, "{\"limit\":\"%s\",\"enforced\":%s,\"table\":", info->name, o->enforced ? "true" : "false");
-    if (o->object) {
-        char name[160];
-        snprintf(name, sizeof(name), "%s.%s", o->keyspace, o->table);
-        buf_json_str(out, slice_str(name));
-    } else buf_put_str(out, "null");
-    buf_printf(out, ",\"rate\":%lld,\"unit\":\"%s\",\"asked\":", (long long)o->rate, info->unit);
-    if (o->asked > 0) buf_printf(out, "%g", o->asked);
-    else buf_put_str(out, "null");
-    if (o->read) buf_printf(out, ",\"guidance_class\":\"%s\"", o->read);
-    buf_put_str(out, ",\"retry_after_ms\":");
-    if (o->retry_us) buf_printf(out, "%lld}", milliseconds(o->retry_us));
-    else buf_put_str(out, "null}");
+    char table[160];
+    buf_put_str(out, "{");
+    json_text(out, "limit", info->name);
+    json_flag(out, "enforced", o->enforced);
+    if (o->object) snprintf(table, sizeof(table), "%s.%s", o->keyspace, o->table);
+    json_text(out, "table", o->object ? table : NULL);
+    json_count(out, "rate", (uint64_t)o->rate);
+    json_text(out, "unit", info->unit);
+    json_amount(out, "asked", o->asked > 0 ? o->asked : -1);
+    if (o->read) json_text(out, "guidance_class", o->read);
+    json_amount(out, "retry_after_ms", o->retry_us ? (double)milliseconds(o->retry_us) : -1);
+    buf_put_str(out, "}");
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/page/json.h"
+#include "base/json.h"
 
 enum { STATE_MAX = 16 << 10, WORK_BYTES = 64 << 20 };
 
@@ -136,7 +136,7 @@ static void put_answer(const struct page_statement *s, const struct cql_executio
     struct buf advice;
     buf_init(&advice, 0);
     explanation_advice(explained, &advice);
-    buf_printf(out, "{\"kind\":\"%s\",\"complete\":%s,", explained->is_read ? "read" : "write",
+    buf_printf(out, "{\"kind\":\"%s\",\"complete\":%s", explained->is_read ? "read" : "write",
                complete ? "true" : "false");
     explanation_json(explained, out);
     page_put_rules(out, explained->charge.rules);

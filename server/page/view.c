@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "metering/charge.h"
 #include "metering/guidance.h"
-#include "server/page/json.h"
 #include "server/page/statement.h"
 
 /* A number with three digits, so that answers stay small. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tools/tally/json.h"
+#include "base/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/table.h"
@@ -36,12 +36,12 @@ static int print_status(const struct capture_flags *f, struct client *c, struct 
         json_open(&out, NULL, '{');
         json_flag(&out, "ok", true);
         json_flag(&out, "running", running);
-        json_str(&out, "name", name);
-        json_str(&out, "path", path);
+        json_text(&out, "name", name);
+        json_text(&out, "path", path);
         static const char *const counts[] = {"requests", "dropped", "bytes", "max_bytes"};
         for (size_t i = 0; i < ARRAY_LEN(counts); i++)
             json_count(&out, counts[i], (uint64_t)client_int(&a.rows, counts[i]));
-        json_str(&out, "reason", reason);
+        json_text(&out, "reason", reason);
         printf("%.*s}\n", SLICE_FMT(buf_slice(&out)));
         buf_fini(&out);
         return 0;
@@ -91,7 +91,7 @@ static void put_sums(struct buf *out, const struct capture_sums *s) {
     json_count(out, "requests", s->requests);
     json_count(out, "refused", s->refused);
     json_count(out, "throttled", s->throttled);
-    json_name(out, "read_units");
+    json_member(out, "read_units");
     charge_put_units(out, (double)s->read_halves / 2);
     json_count(out, "write_units", s->write_units);
     json_count(out, "static_write_units", s->static_units);
@@ -116,11 +116,11 @@ static void inspect_json(const struct trace *t, const struct capture_sums *all, 
     json_count(&out, "dropped", t->dropped);
     json_count(&out, "parts_gone", t->parts_gone);
     put_sums(&out, all);
-    json_str(&out, "damage", t->damage);
+    json_text(&out, "damage", t->damage);
     json_open(&out, "statements", '[');
     for (size_t i = 0; i < t->n_names; i++) {
         json_open(&out, NULL, '{');
-        json_str(&out, "statement", t->names[i].text);
+        json_text(&out, "statement", t->names[i].text);
         put_sums(&out, &by_name[i]);
         buf_u8(&out, '}');
     }

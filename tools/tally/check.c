@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json.h"
 #include "cql/syntax/ast_other.h"
-#include "tools/tally/json.h"
 #include "tools/tally/markers.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
@@ -153,18 +153,18 @@ static void print_json(const struct findings *f, const char *path) {
     buf_init(&out, 0);
     json_open(&out, NULL, '{');
     json_flag(&out, "ok", !f->refused);
-    json_str(&out, "file", path);
+    json_text(&out, "file", path);
     json_count(&out, "statements", f->statements);
     json_count(&out, "refused_statements", f->refused);
     json_open(&out, "refused", '[');
     for (const struct check_finding *x = f->list; x < f->list + f->n; x++) {
         json_open(&out, NULL, '{');
         buf_printf(&out, "\"line\":%u,\"code\":\"0x%04x\"", x->lines[0], (unsigned)x->code);
-        json_str(&out, "refused_by", x->rule ? "keyspaces" : "everybody");
-        json_str(&out, "rule", x->rule);
-        json_str(&out, "words", x->words);
-        json_str(&out, "needs", x->needs);
-        json_text(&out, "statement", x->statement);
+        json_text(&out, "refused_by", x->rule ? "keyspaces" : "everybody");
+        json_text(&out, "rule", x->rule);
+        json_text(&out, "words", x->words);
+        json_text(&out, "needs", x->needs);
+        json_slice(&out, "statement", x->statement);
         json_count(&out, "count", x->n_lines);
         json_open(&out, "lines", '[');
         for (size_t i = 0; i < x->n_lines; i++) json_count(&out, NULL, x->lines[i]);
@@ -174,7 +174,7 @@ static void print_json(const struct findings *f, const char *path) {
     json_open(&out, "tables", '[');
     for (const struct table_findings *x = f->tables; x < f->tables + f->n_tables; x++) {
         json_open(&out, NULL, '{');
-        json_str(&out, "table", x->name);
+        json_text(&out, "table", x->name);
         json_count(&out, "statements", x->statements);
         json_count(&out, "refused", x->refused);
         json_count(&out, "wrong", x->wrong);
@@ -203,11 +203,11 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
     }
     json_open(&f->out, NULL, '{');
     json_count(&f->out, "uses", (uint64_t)uses);
-    json_str(&f->out, "rule", rule);
-    json_str(&f->out, "keyspace", keyspace);
-    json_str(&f->out, "table", table);
-    json_str(&f->out, "words", words);
-    json_str(&f->out, "statement", text);
+    json_text(&f->out, "rule", rule);
+    json_text(&f->out, "keyspace", keyspace);
+    json_text(&f->out, "table", table);
+    json_text(&f->out, "words", words);
+    json_text(&f->out, "statement", text);
     buf_u8(&f->out, '}');
     return 0;
 }
@@ -221,7 +221,7 @@ static void print_uses(const struct findings *f, const char *host) {
     buf_init(&out, 0);
     json_open(&out, NULL, '{');
     json_flag(&out, "ok", !f->refused);
-    json_str(&out, "server", host);
+    json_text(&out, "server", host);
     json_count(&out, "uses", f->statements);
     json_open(&out, "refused", '[');
     printf("%.*s%.*s]}\n", SLICE_FMT(buf_slice(&out)), SLICE_FMT(buf_slice(&f->out)));

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "metering/explanation.h"
-#include "tools/tally/json.h"
 #include "tools/tally/markers.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
@@ -60,11 +60,10 @@ static int price(const struct pricing *p, struct world *w, struct pricing_text *
     if (p->json) {
         json_open(&out, NULL, '{');
         json_flag(&out, "ok", true);
-        json_text(&out, "statement", text->written);
-        if (text->made_up) json_text(&out, "run_as", text->run);
-        buf_u8(&out, ',');
+        json_slice(&out, "statement", text->written);
+        if (text->made_up) json_slice(&out, "run_as", text->run);
         pricing_json(&a, &out);
-        json_text(&out, "advice", buf_slice(&advice));
+        json_slice(&out, "advice", buf_slice(&advice));
         printf("%.*s}\n", SLICE_FMT(buf_slice(&out)));
     } else {
         print_answer(text, p, &a, buf_slice(&advice));
@@ -109,9 +108,9 @@ static int explain_read(const struct pricing *p, struct client *c, const struct 
     } else if (p->json) {
         json_open(&out, NULL, '{');
         json_flag(&out, "ok", true);
-        json_text(&out, "statement", text->written);
-        if (text->made_up) json_text(&out, "run_as", text->run);
-        json_name(&out, "units");
+        json_slice(&out, "statement", text->written);
+        if (text->made_up) json_slice(&out, "run_as", text->run);
+        json_member(&out, "units");
         charge_put_units(&out, r.units);
         buf_printf(&out, ",\"pages\":%u,\"charged\":[%.*s]}\n", r.pages, SLICE_FMT(buf_slice(&r.payloads)));
     } else {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "tools/page/page.h"
-#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
 
@@ -48,9 +48,9 @@ static void note(struct gate *g, const struct script_statement *at, struct slice
     json_open(&g->json, NULL, '{');
     buf_printf(&g->json, "\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g", at->line, why ? "false" : "true", limit,
                units);
-    json_str(&g->json, "error", why);
-    json_text(&g->json, "statement", at->text);
-    if (run_as.p) json_text(&g->json, "run_as", run_as);
+    json_text(&g->json, "error", why);
+    json_slice(&g->json, "statement", at->text);
+    if (run_as.p) json_slice(&g->json, "run_as", run_as);
     buf_u8(&g->json, '}');
     buf_printf(&g->xml, "  <testcase classname=\"tally.gate\" name=\"line %u: ", at->line);
     page_escaped(at->text, &g->xml);

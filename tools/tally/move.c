@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/json.h"
 #include "base/murmur3.h"
 #include "engine/copy.h"
 #include "engine/named.h"
@@ -22,7 +23,6 @@
 #include "membership/membership.h"
 #include "server/data_dir.h"
 #include "system_schema/objects/record.h"
-#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 #include "tools/tally/table.h"
 
@@ -465,10 +465,10 @@ static void print(struct database_move *m) {
         table_row(&table, "%s\t%" PRIu64 "\t%" PRIu64 "\t%s", t->name, t->copied.records, t->copied.bytes,
                   checksum);
         json_open(&json, NULL, '{');
-        json_str(&json, "table", t->name);
+        json_text(&json, "table", t->name);
         json_count(&json, "records", t->copied.records);
         json_count(&json, "bytes", t->copied.bytes);
-        json_str(&json, "checksum", checksum);
+        json_text(&json, "checksum", checksum);
         buf_u8(&json, '}');
     }
     if (m->json) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/tally/json.h"
+#include "base/json.h"
 #include "tools/tally/table.h"
 
 bool replay_skips(const struct trace *t, const struct trace_request *r) {
@@ -102,9 +102,9 @@ static void put_json(struct buf *out, const struct trace_replay *p, const struct
     json_count(out, "refused_again", s->refused_again);
     json_count(out, "throttled_again", s->throttled_again);
     json_count(out, "differing", s->differing);
-    json_name(out, "units");
+    json_member(out, "units");
     charge_put_units(out, (double)s->halves / 2);
-    json_name(out, "units_again");
+    json_member(out, "units_again");
     if (s->unknown) buf_put_str(out, "null");
     else charge_put_units(out, (double)s->halves_again / 2);
     if (!p->region) return;
@@ -120,8 +120,8 @@ static void print_json(const struct trace_replay *p, const struct replay_sums *a
     json_count(&out, "dropped", p->trace->dropped);
     put_json(&out, p, all);
     if (p->region) {
-        json_str(&out, "region", p->region->name);
-        json_str(&out, "prices_date", p->prices.date);
+        json_text(&out, "region", p->region->name);
+        json_text(&out, "prices_date", p->prices.date);
     }
     if (p->latency) {
         buf_printf(&out, ",\"seconds\":%.6f", p->seconds);
@@ -131,12 +131,12 @@ static void print_json(const struct trace_replay *p, const struct replay_sums *a
     } else {
         buf_printf(&out, ",\"peak_read_units\":%.1f,\"peak_write_units\":%.1f", p->peak_read, p->peak_write);
     }
-    json_str(&out, "damage", p->trace->damage);
+    json_text(&out, "damage", p->trace->damage);
     json_open(&out, "statements", '[');
     for (size_t i = 0; i < p->trace->n_names; i++) {
         if (!by_name[i].requests) continue;
         json_open(&out, NULL, '{');
-        json_str(&out, "statement", p->trace->names[i].text);
+        json_text(&out, "statement", p->trace->names[i].text);
         put_json(&out, p, &by_name[i]);
         buf_u8(&out, '}');
     }

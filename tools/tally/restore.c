@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "engine/backup.h"
-#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 
 struct restore {
@@ -64,7 +64,7 @@ static int list(const struct restore *r) {
         json_count(&json, "files", b->files);
         json_count(&json, "bytes", b->bytes);
         json_flag(&json, "whole", !why.set);
-        if (why.set) json_str(&json, "error", why.text);
+        if (why.set) json_text(&json, "error", why.text);
         buf_u8(&json, '}');
     }
     if (r->json) printf("{\"ok\":true,\"backups\":[%.*s]}\n", SLICE_FMT(buf_slice(&json)));

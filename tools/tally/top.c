@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "tools/tally/json.h"
+#include "base/json.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/show.h"
 #include "tools/tally/table.h"
@@ -281,13 +281,13 @@ static void put_json(const struct top_screen *s, const struct top_flags *f, stru
     minute_text(s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
     json_open(out, NULL, '{');
     json_flag(out, "ok", true);
-    json_str(out, "last_minute", minute);
+    json_text(out, "last_minute", minute);
     for (int k = 0; k < TOP_KINDS; k++) {
         json_open(out, kinds[k].name, '[');
         for (size_t i = 0; i < s->lists[k].n && i < f->rows; i++) {
             const struct top_row *r = &s->lists[k].rows[i];
             json_open(out, NULL, '{');
-            json_str(out, "name", r->name);
+            json_text(out, "name", r->name);
             buf_printf(out, ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f", r->now, r->minute,
                        r->total);
             json_count(out, "entities_last_second", (uint64_t)r->entities_now);

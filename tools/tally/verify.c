@@ -12,6 +12,7 @@
 
 #include "access/role.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "engine/engine.h"
 #include "engine/verify.h"
 #include "metering/capture/format.h"
@@ -19,7 +20,6 @@
 #include "system_schema/objects/record.h"
 #include "system_schema/ddl/ddl_rule.h"
 #include "system_schema/recovery/named_ids.h"
-#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 #include "tools/tally/table.h"
 
@@ -154,7 +154,7 @@ static void walk(struct verify_run *v, const char *folder, bool beside) {
                     if (!at[strlen(path)] || strchr(" :,;\n", at[strlen(path)])) damaged = true;
             table_row(&v->table, "%s\t%llu\t%s", shown, (unsigned long long)st.st_size, damaged ? "damaged" : "sound");
             json_open(&v->files, NULL, '{');
-            json_str(&v->files, "file", shown);
+            json_text(&v->files, "file", shown);
             json_count(&v->files, "bytes", (uint64_t)st.st_size);
             json_flag(&v->files, "sound", !damaged);
             buf_u8(&v->files, '}');
@@ -179,7 +179,7 @@ static void print(struct verify_run *v, const struct eng_verify *x) {
     }
     struct buf out;
     buf_init(&out, 0);
-    for (uint32_t i = 0; i < v->n_found; i++) json_str(&out, NULL, v->found[i]);
+    for (uint32_t i = 0; i < v->n_found; i++) json_text(&out, NULL, v->found[i]);
     printf("{\"ok\":%s,\"files\":[%.*s],\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n",
            v->n_found ? "false" : "true", SLICE_FMT(buf_slice(&v->files)), (unsigned long long)x->records,
            (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
@@ -192,7 +192,7 @@ static int run_rados(struct verify_run *v, struct eng_verify *x) {
     if (eng_verify_rados(x, &v->rados, &e)) return say_wrong(v->json, "verify", &e);
     buf_init(&out, 0);
     for (uint32_t i = 0; i < v->n_found; i++) {
-        if (v->json) json_str(&out, NULL, v->found[i]);
+        if (v->json) json_text(&out, NULL, v->found[i]);
         else buf_printf(&out, "%s\n", v->found[i]);
     }
     if (v->json)

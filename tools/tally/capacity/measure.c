@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "cql/request/consistency.h"
 #include "tools/tally/markers.h"
-#include "tools/tally/json.h"
 #include "tools/tally/script.h"
 
 /* ROWS_LOADED bounds the rows in the worlds of a statement; one partition may have more. */
@@ -158,9 +158,9 @@ static void record(const struct bench *b, const char *name, const struct world_r
     if (!b->m->o.record) return;
     buf_init(&line, 0);
     json_open(&line, NULL, '{');
-    json_str(&line, "name", name);
-    json_text(&line, "cql", q->text);
-    json_str(&line, "consistency", consistency_name(q->consistency));
+    json_text(&line, "name", name);
+    json_slice(&line, "cql", q->text);
+    json_text(&line, "consistency", consistency_name(q->consistency));
     buf_printf(&line, ",\"page_size\":%d,\"units\":%g}\n", q->page_size, c->total);
     fwrite(line.p, 1, line.n, b->m->o.record);
     buf_fini(&line);

@@ -1,35 +1,35 @@
 #include <stdio.h>
 
+#include "base/json.h"
 #include "tools/tally/capacity/report.h"
-#include "tools/tally/json.h"
 
 static void put_time(struct buf *out, const char *name, uint32_t second) {
-    json_name(out, name);
+    json_member(out, name);
     buf_printf(out, "\"%02u:%02u:%02u\"", second / 3600 % 24, second / 60 % 60, second % 60);
 }
 
 static void put_table_name(struct buf *out, const struct schema_table *t) {
     char name[160];
     if (t) snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
-    json_str(out, "table", t ? name : NULL);
+    json_text(out, "table", t ? name : NULL);
 }
 
 static void put_statement(struct buf *out, const struct measured *s) {
     const struct workload_statement *st = s->statement;
     const struct json_amount rates[] = {{"rate_mean", curve_mean(&st->rate)}, {"rate_max", curve_most(&st->rate)}};
     json_open(out, NULL, '{');
-    json_str(out, "name", st->name);
-    json_str(out, "cql", st->text);
+    json_text(out, "name", st->name);
+    json_text(out, "cql", st->text);
     put_table_name(out, s->table);
-    json_str(out, "refused", s->refused);
-    json_str(out, "unknown", s->unknown);
+    json_text(out, "refused", s->refused);
+    json_text(out, "unknown", s->unknown);
     json_amounts(out, rates, ARRAY_LEN(rates));
     if (!s->unknown) {
         const struct json_amount amounts[] = {{"observed", st->observed ? st->observed->n : 0}, {"samples", s->samples},
                                               {"pages", s->pages}, {"entities", s->entities},
                                               {"ttl_deletes", s->ttl_deletes}, {"stretched", s->stretched}};
         bool is_read = !st->observed && s->kind == STMT_SELECT;
-        json_str(out, "query_class", is_read ? query_class_name(s->query_class) : NULL);
+        json_text(out, "query_class", is_read ? query_class_name(s->query_class) : NULL);
         json_amounts(out, amounts, ARRAY_LEN(amounts));
         for (int i = 0; i < MODELS; i++) {
             const struct { const char *name; const struct spread *of;
@@ -46,7 +46,7 @@ static void put_statement(struct buf *out, const struct measured *s) {
             }
             json_open(out, "rules", '[');
             for (unsigned id = 0; id < RULES; id++)
-                if (s->of[i].rules >> id & 1) json_str(out, NULL, rule_of(id)->name);
+                if (s->of[i].rules >> id & 1) json_text(out, NULL, rule_of(id)->name);
             buf_put_str(out, "]}");
         }
     }
@@ -85,7 +85,7 @@ static void put_partition(struct buf *out, const struct day *d, const struct wor
     if (p->key) buf_put_str(&key, p->key);
     else if (measure_key(d->keyed, p->rank, &key, &ignored)) buf_clear(&key, SIZE_MAX);
     json_open(out, NULL, '{');
-    json_text(out, "key", buf_slice(&key));
+    json_slice(out, "key", buf_slice(&key));
     json_amounts(out, amounts, ARRAY_LEN(amounts));
     json_flag(out, "above_read_limit", p->over_reads);
     json_flag(out, "above_write_limit", p->over_writes);
@@ -113,7 +113,7 @@ static void put_cost(struct buf *out, const struct report_costs *c, const struct
     const struct json_amount even[] = {{"read_break_even_percent", b.read_break_even},
                                        {"write_break_even_percent", b.write_break_even}};
     json_open(out, NULL, '{');
-    json_str(out, "region", region->name);
+    json_text(out, "region", region->name);
     put_bill(out, &b);
     json_amounts(out, even, ARRAY_LEN(even));
     buf_u8(out, '}');
@@ -131,9 +131,9 @@ static void put_keyspace_cost(struct buf *out, const struct report *r, const str
     struct bill b;
     bill_of_keyspace(&c->m, c->days, r->prices, ks, &b);
     json_open(out, NULL, '{');
-    json_str(out, "keyspace", ks->name);
+    json_text(out, "keyspace", ks->name);
     json_open(out, "regions", '[');
-    for (uint32_t i = 0; i < ks->n_regions; i++) json_str(out, NULL, ks->regions[i].name);
+    for (uint32_t i = 0; i < ks->n_regions; i++) json_text(out, NULL, ks->regions[i].name);
     buf_u8(out, ']');
     put_bill(out, &b);
     buf_u8(out, '}');
@@ -171,19 +171,19 @@ bool report_is_no(const struct report *r) {
 void report_json(const struct report *r, struct buf *out) {
     json_open(out, NULL, '{');
     json_flag(out, "ok", !report_is_no(r));
-    json_str(out, "size_model", size_model_name(r->m->o.model));
+    json_text(out, "size_model", size_model_name(r->m->o.model));
     json_open(out, "prices", '{');
-    json_str(out, "file", r->prices->path);
-    json_str(out, "date", r->prices->date);
+    json_text(out, "file", r->prices->path);
+    json_text(out, "date", r->prices->date);
     json_amount(out, "age_days", (double)r->age_days);
     buf_u8(out, '}');
     json_open(out, "refused", '[');
     for (const struct measured_refusal *f = r->m->refusals; f; f = f->next) {
         json_open(out, NULL, '{');
-        json_str(out, "file", r->schema);
+        json_text(out, "file", r->schema);
         json_count(out, "line", f->line);
-        json_str(out, "words", f->words);
-        json_str(out, "statement", f->text);
+        json_text(out, "words", f->words);
+        json_text(out, "statement", f->text);
         buf_u8(out, '}');
     }
     buf_u8(out, ']');
@@ -200,7 +200,7 @@ void report_json(const struct report *r, struct buf *out) {
                                              {"partitions_above_a_limit", d->n_partitions ? (double)d->n_over : -1}};
         json_open(out, NULL, '{');
         put_table_name(out, t->table);
-        json_str(out, "unknown", t->unknown);
+        json_text(out, "unknown", t->unknown);
         json_flag(out, "complete", !bill_lacks_use(r->m, t->table));
         json_amounts(out, counts, ARRAY_LEN(counts));
         json_open(out, "storage_bytes", '{');
@@ -216,7 +216,7 @@ void report_json(const struct report *r, struct buf *out) {
         struct table_capacity set;
         schema_capacity(t->table, &set);
         json_open(out, "settings", '{');
-        json_str(out, "capacity_mode", set.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+        json_text(out, "capacity_mode", set.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
         json_amount(out, "read_capacity_units", set.provisioned ? (double)set.units[READ_CAPACITY] : -1);
         json_amount(out, "write_capacity_units", set.provisioned ? (double)set.units[WRITE_CAPACITY] : -1);
         buf_u8(out, '}');
@@ -230,10 +230,10 @@ void report_json(const struct report *r, struct buf *out) {
     buf_u8(out, ']');
     put_costs(out, r, r->m->o.model);
     json_open(out, "costs_by_other_model", '{');
-    json_str(out, "size_model", size_model_name(1 - r->m->o.model));
+    json_text(out, "size_model", size_model_name(1 - r->m->o.model));
     put_costs(out, r, 1 - r->m->o.model);
     buf_u8(out, '}');
     json_open(out, "notes", '[');
-    for (const struct note *n = r->m->w->notes; n; n = n->next) json_str(out, NULL, n->text);
+    for (const struct note *n = r->m->w->notes; n; n = n->next) json_text(out, NULL, n->text);
     buf_put_str(out, "]}");
 }

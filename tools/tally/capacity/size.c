@@ -1,8 +1,8 @@
 /* tally capacity size: prints bytes and units of single statements or rows in both size models. */
 #include <stdio.h>
 
+#include "base/json.h"
 #include "tools/tally/capacity/measure.h"
-#include "tools/tally/json.h"
 #include "tools/tally/script.h"
 #include "tools/tally/table.h"
 
@@ -48,14 +48,13 @@ static int size_one(struct sizing *z, struct arena *arena, struct slice text, co
     }
     if (z->p.json) {
         json_open(&z->json, NULL, '{');
-        json_str(&z->json, "file", path);
+        json_text(&z->json, "file", path);
         json_count(&z->json, "line", line);
-        json_text(&z->json, "statement", text);
-        if (statement.made_up) json_text(&z->json, "run_as", statement.run);
+        json_slice(&z->json, "statement", text);
+        if (statement.made_up) json_slice(&z->json, "run_as", statement.run);
         for (int i = 0; i < MODELS; i++) {
             json_open(&z->json, size_model_name((enum size_model)i), '{');
             json_count(&z->json, "bytes", a[i].charge.row_bytes + a[i].charge.static_bytes);
-            buf_u8(&z->json, ',');
             pricing_json(&a[i], &z->json);
             buf_u8(&z->json, '}');
         }

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "metering/limits/limit.h"
-#include "tools/tally/json.h"
 #include "tools/tally/table.h"
 
 struct outcome_bounds outcome_bounds(void) {
@@ -123,8 +123,8 @@ void outcome_json(const struct stress *s, const char *profile, struct buf *out) 
     size_t n = score_hottest(c, hot);
     json_open(out, NULL, '{');
     json_flag(out, "ok", !stress_has_failed(s));
-    json_str(out, "profile", profile);
-    json_str(out, "loop", s->plan.rate > 0 ? "open" : "closed");
+    json_text(out, "profile", profile);
+    json_text(out, "loop", s->plan.rate > 0 ? "open" : "closed");
     buf_printf(out, ",\"rate\":%.15g,\"connections\":%u,\"in_flight\":%u,\"seconds\":%.3f,\"per_second\":%.1f",
                s->plan.rate, s->connections, s->in_flight, s->took, per_second(s));
     json_count(out, "unanswered", s->unanswered);
@@ -132,11 +132,11 @@ void outcome_json(const struct stress *s, const char *profile, struct buf *out) 
     json_flag(out, "charges_told", c->told);
     json_sums(&c->sums, out);
     json_latency(&c->latency, out);
-    json_str(out, "first_error", c->first_error);
+    json_text(out, "first_error", c->first_error);
     json_open(out, "statements", '[');
     for (uint32_t i = 0; i < c->n_statements; i++) {
         json_open(out, NULL, '{');
-        json_str(out, "cql", s->plan.statements[i].cql);
+        json_text(out, "cql", s->plan.statements[i].cql);
         json_sums(&c->statements[i].sums, out);
         json_latency(&c->statements[i].latency, out);
         buf_u8(out, '}');
@@ -157,7 +157,7 @@ void outcome_json(const struct stress *s, const char *profile, struct buf *out) 
     for (size_t i = 0; i < n; i++) {
         const struct score_partition *p = hot[i];
         json_open(out, NULL, '{');
-        json_str(out, "partition", p->label);
+        json_text(out, "partition", p->label);
         buf_printf(out, ",\"entities_peak\":%.0f,\"read_units_peak\":%.1f,\"write_units_peak\":%.1f", p->entities_peak,
                    p->read_peak, p->write_peak);
         json_flag(out, "above", p->entities_peak > b.entities || p->read_peak > b.read_units ||
