@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "base/json.h"
 #include "cql/fingerprint.h"
 #include "native_protocol/audit_queue.h"
 #include "native_protocol/conn.h"
@@ -67,7 +68,7 @@ static void put_text(struct buf *out, struct slice text, size_t max) {
 
 static void put_member(struct buf *out, const char *name, const char *value) {
     if (!value || !*value) return;
-    buf_printf(out, ",\"%s\":", name);
+    json_member(out, name);
     put_text(out, slice_str(value), TEXT_MAX);
 }
 
@@ -82,19 +83,20 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     put_member(out, "type", x->type);
     put_member(out, "role", x->role);
     put_member(out, "source", x->conn->account.address);
-    buf_printf(out, ",\"connection\":%llu", (unsigned long long)x->conn->account.id);
+    json_count(out, "connection", x->conn->account.id);
     put_member(out, "keyspace", x->keyspace);
     put_member(out, "table", x->table);
     if (x->statement.p) {
-        buf_put_str(out, ",\"statement\":");
+        json_member(out, "statement");
         put_text(out, x->statement, STATEMENT_MAX);
     }
-    buf_printf(out, ",\"ok\":%s", x->err->set ? "false" : "true");
+    json_flag(out, "ok", !x->err->set);
     if (x->err->set) {
         enum err_code code = x->err->code;
         /* the text of these errors may quote the statement, with its values and passwords */
         bool quotes = code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER;
-        buf_printf(out, ",\"code\":\"0x%04x\"", (unsigned)code);
+        json_member(out, "code");
+        buf_printf(out, "\"0x%04x\"", (unsigned)code);
         put_member(out, "error", quotes ? err_title(code) : x->err->text);
     }
     buf_put_str(out, "}\n");

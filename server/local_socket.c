@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "engine/backup.h"
 
@@ -26,8 +27,9 @@ enum { LINE_MAX_BYTES = PATH_MAX + 64, PATIENCE_MS = 5000, AGAIN_MS = 100 };
 /* ---- requests ---- */
 
 static void put_error(const struct err *e, struct buf *out) {
-    buf_put_str(out, "{\"ok\":false,\"error\":");
-    buf_json_str(out, slice_str(e->text));
+    json_open(out, NULL, '{');
+    json_flag(out, "ok", false);
+    json_text(out, "error", e->text);
     buf_put_str(out, "}\n");
 }
 
@@ -40,10 +42,17 @@ static void backup(struct local_socket *s, char *words, struct buf *out) {
                  ? err_invalid(&e, "backup takes a number and an absolute path")
                  : 0;
     if (!rc) rc = eng_backup_make(s->eng, folder + 1, (uint32_t)keep, &made, &e);
-    if (rc) put_error(&e, out);
-    else
-        buf_printf(out, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number,
-                   (long long)made.made_s, made.files, (unsigned long long)made.bytes);
+    if (rc) {
+        put_error(&e, out);
+        return;
+    }
+    json_open(out, NULL, '{');
+    json_flag(out, "ok", true);
+    json_count(out, "backup", made.number);
+    json_count(out, "made", (uint64_t)made.made_s);
+    json_count(out, "files", made.files);
+    json_count(out, "bytes", made.bytes);
+    buf_put_str(out, "}\n");
 }
 
 /* ---- connections ---- */
