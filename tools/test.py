@@ -6,8 +6,8 @@
   fast         layers, unit tests without sanitizers, conformance in keyspaces mode: under two minutes from a built tree
   quick        layers, unit tests with sanitizers, conformance in keyspaces mode, the Python driver
   all          every step, also with sanitized servers and with RocksDB from source: hours
-  layers       include rules between and inside rooms, layout of the C code, pages that are generated from tables, and a guard for
-               every numbered invariant
+  layers       include rules between and inside rooms, layout of the C code, pages that are generated from tables, links between
+               pages, and a guard for every numbered invariant
   changed      the mutants of the files that the last commit and the working tree change (at most 12; TALLYTEST_BASE names another
                commit to compare with)
   mutants      all mutants: small changes that break an invariant, each of which a unit test must notice
