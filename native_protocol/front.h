@@ -35,7 +35,7 @@ uint16_t np_front_tls_port(const struct np_front *f); /* 0 if none */
 /* Checks a login of another port, as np_logins_check does. The server has roles. */
 int np_front_login(struct np_front *f, const struct ip_address *client, const char *name, const char *password,
                    struct err *e) MUST_CHECK;
-/* The time since the loop that is latest has ticked. Each ticks once a second. Any thread. */
+/* The time since the last tick of the loop that ticked longest ago. Each ticks once a second. Any thread. */
 int64_t np_front_tick_age_us(const struct np_front *f);
 /* Whether every loop has ticked within the last ten seconds. Any thread. */
 bool np_front_alive(const struct np_front *f);

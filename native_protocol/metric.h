@@ -17,8 +17,8 @@ enum np_metric {
     NP_METRICS
 };
 
-/* The kinds of statements whose durations are counted apart: the ledger's operations, of which OTHER has
- * what is none of these; DDL; and PREPARE. */
+/* Kinds of requests, each with a histogram: the ledger's operations, DDL and PREPARE. OTHER counts all other
+ * requests, such as those that cannot be parsed. */
 enum np_kind {
 #define OPERATION(id) NP_KIND_##id,
 #include "metering/ledger/operation.def"
@@ -28,8 +28,7 @@ enum np_kind {
     NP_KINDS
 };
 
-/* Durations of requests, by the first bound that they do not exceed; the last place has those above
- * all bounds. */
+/* Durations of requests, by the first bound that they do not exceed; the last element counts longer ones. */
 enum { NP_LATENCY_BOUNDS = 19 };
 extern const uint32_t np_latency_bounds_us[NP_LATENCY_BOUNDS];
 struct np_latencies {

@@ -44,8 +44,8 @@ uint64_t catalog_generation(const struct catalog *c);
 void catalog_schema_version(struct catalog *c, uint8_t version[16]);
 /* True if the object (schema_change.object) exists, in any status. False once its name is free. */
 bool catalog_has_object(struct catalog *c, uint32_t object) MUST_CHECK;
-/* Returns the number of objects that are being created, changed, deleted or restored. *age_us: the time since
- * the oldest of these changes began, or since the start; 0 if there is none. Any thread. */
+/* Returns the number of objects that are being created, changed, deleted or restored. *age_us: the age of the
+ * oldest of these changes, at most the time since the start; 0 if there is none. Any thread. */
 uint32_t catalog_changes(struct catalog *c, int64_t *age_us) MUST_CHECK;
 /* Sets *recorded to whether the records of the store contain the table (NULL: the keyspace) and it is
  * not gone. Unlike a snapshot they contain what other servers have changed until now. Waits for the
