@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "tools/client/client.h"
 #include "tools/client/link.h"
-#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 
 enum { ADMIN_PORT = 9180, ATTEMPT_MS = 5000, PAUSE_MS = 100, ANSWER_MAX = 16 << 10 };
