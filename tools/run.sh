@@ -9,14 +9,11 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 start_in_background() {
-    local log=$tally_root/build/tallyd.log server
-    "$tallyd" "$@" >"$log" 2>&1 </dev/null &
+    local log=$tally_root/build/tallyd.log out server ready
+    exec {out}< <(exec "$tallyd" "$@" 2>>"$log" </dev/null)
     server=$!
-    until grep -q '^tallyd ready: ' "$log"; do
-        kill -0 "$server" 2>/dev/null || { cat "$log" >&2; exit 1; }
-        sleep 0.1
-    done
-    grep '^tallyd ready: ' "$log"
+    read -r ready <&"$out" || { tail -1 "$log" >&2; exit 1; }
+    echo "$ready"
     echo "Stop it with: kill $server. Its log: $log"
 }
 
