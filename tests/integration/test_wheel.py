@@ -88,7 +88,7 @@ def test_a_server_that_does_not_start_says_why(environment):
 
 
 def test_the_server_ends_with_a_killed_process(environment):
-    program = "import time; from tally_keyspaces import Server; s = Server(); print(s._process.pid, flush=True); time.sleep(1000)"
+    program = "import signal; from tally_keyspaces import Server; s = Server(); print(s._process.pid, flush=True); signal.pause()"
     with subprocess.Popen([environment / "python", "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         server = Path("/proc") / parent.stdout.readline().strip() / "cmdline"
         assert b"tallyd" in server.read_bytes()
