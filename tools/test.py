@@ -19,6 +19,7 @@
                conformance:keyspaces, :cassandra or :sanitized is a part
   integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and
                kill -9; integration:tls is one file
+  packages     the Python wheel, the npm package and the JUnit extension, each installed into an empty environment or project
   rados        the store on Ceph: on one OSD in memory with the conformance cases and the integration suite, and under models while
                OSDs and servers, three each, are killed. Installs Ceph's packages. rados:integration is a part
   source       the programs as packages and images ship them, with their own RocksDB (-DTALLY_ROCKSDB=source, twenty minutes of
@@ -53,10 +54,12 @@ MERGE = ["layers", "unit", "changed", "threads", "replay", "conformance", "integ
 SETS = {
     "fast": ["layers", "plain", "conformance:keyspaces"],
     "quick": ["layers", "unit", "conformance:keyspaces", "integration:python_driver"],
-    "all": MERGE + ["mutants", "rados", "conformance:sanitized", "integration:asan", "integration:tsan", "source"],
+    "all": MERGE + ["mutants", "packages", "rados", "conformance:sanitized", "integration:asan", "integration:tsan", "source"],
 }
 SOURCE_FILES = ("model linearizability kill9 crash storage damaged_store file_faults disk_full verify backup restore snapshots "
                 "memory_limit hostile package").split()
+
+PACKAGE_FILES = ["wheel", "npm", "junit"]  # all but the wheel are only in the step packages
 
 
 # ---- counting ----
@@ -285,12 +288,19 @@ class Steps:
     def integration(self, part=None):
         preset, name = (part, f"integration {part}") if part in ("asan", "tsan") else (self.preset, "integration")
         names = [os.path.basename(f)[5:-3] for f in sorted(glob.glob("tests/integration/test_*.py"))]
+        names = [n for n in names if n not in PACKAGE_FILES[1:]]
         if part and preset != part:
             names = [part]
         if not setup("build", preset, "tallyd", "tally", "tally-bench") or not self.clients():
             return False
         # on two processors: these tests wait two thirds of their time, for disks, timers and programs that start
         self.runner.run(self.files(names, preset, name), at_once=6)
+        return True
+
+    def packages(self):
+        if not setup("build", self.preset, "tallyd", "tally") or not self.clients():
+            return False
+        self.runner.run(self.files(PACKAGE_FILES, self.preset, "packages"))
         return True
 
     def rados(self, part=None):
