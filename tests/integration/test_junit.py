@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from programs import maven
-from tally_server import HANG, ROOT, SLOWER, TALLY, TALLYD
+from tally_server import HANG, ROOT, SLOWER, TALLY, TALLYD, eventually
 
 pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 JUNIT = ROOT / "tools" / "package" / "junit"
@@ -86,27 +86,50 @@ def local_repository(folder):
     return folder
 
 
-def test_the_first_test_of_its_page_passes_in_an_empty_project(tmp_path):
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """A folder with the artefacts, as a Maven repository."""
     if shutil.which("mvn") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("not run: no mvn on this machine")
+    folder = tmp_path_factory.mktemp("junit")
     tree = os.environ.get("TALLYTEST_TREE")
     if tree is None:
-        tree = tmp_path / "tree"
+        tree = folder / "tree"
         (tree / "bin").mkdir(parents=True)
         for program in (TALLY, TALLYD):
             shutil.copy(program, tree / "bin")
-    built = subprocess.run([JUNIT / "build.sh", tree, tmp_path / "dist"], capture_output=True, text=True, timeout=10 * HANG, check=False)
+    built = subprocess.run([JUNIT / "build.sh", tree, folder / "dist"], capture_output=True, text=True, timeout=10 * HANG, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "dist" / "maven"
+
+
+def test_the_first_test_of_its_page_passes_in_an_empty_project(repository, tmp_path):
     page = (JUNIT / "README.md").read_text()
     version = subprocess.run([TALLYD, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
     dependency = re.search(r"^```xml\n(.*?)^```$", page, re.M | re.S)[1]
     assert f"<version>{version}</version>" in dependency
     tests = tmp_path / "shop" / "src" / "test" / "java"
     tests.mkdir(parents=True)
-    (tmp_path / "shop" / "pom.xml").write_text(POM.format(repository=tmp_path / "dist" / "maven", dependency=dependency))
+    (tmp_path / "shop" / "pom.xml").write_text(POM.format(repository=repository, dependency=dependency))
     (tests / "OrdersTest.java").write_text(re.search(r"^```java\n(.*?)^```$", page, re.M | re.S)[1])
     (tests / "MoreTest.java").write_text(MORE)
     command = maven(f"-Dmaven.repo.local={local_repository(tmp_path / 'repository')}", "test")
     done = subprocess.run(command, cwd=tmp_path / "shop", capture_output=True, text=True, timeout=10 * HANG, check=False)
     passed = "Tests run: 4, Failures: 0, Errors: 0, Skipped: 0" in done.stdout
     assert done.returncode == 0 and passed, done.stdout + done.stderr
+
+
+def test_the_server_ends_with_a_killed_jvm(repository, tmp_path):
+    (tmp_path / "Main.java").write_text("""
+        public class Main {
+          public static void main(String[] arguments) throws Exception {
+            System.out.println(io.github.tallykeyspaces.TallyServer.start("keyspaces").pid());
+            Thread.currentThread().join();
+          }
+        }""")
+    jars = ":".join(str(jar) for jar in repository.rglob("*.jar"))
+    with subprocess.Popen(["java", f"-Djava.io.tmpdir={tmp_path}", "-cp", jars, tmp_path / "Main.java"], stdout=subprocess.PIPE, text=True) as jvm:
+        server = Path("/proc") / jvm.stdout.readline().strip() / "cmdline"
+        assert b"tallyd" in server.read_bytes()
+        jvm.kill()
+    eventually(lambda: not server.exists() or not server.read_bytes(), "the server still runs")
