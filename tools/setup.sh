@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Tally builds with, when they are missing, and configures and builds presets.
-#   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need in addition
+#   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need in addition; release-package: those of
+#                                         tools/package/build.sh
 #   tools/setup.sh build PRESET [TARGET...]   packages, then configure and build a preset (release, release-test, release-source, debug,
 #                                         asan, tsan, fuzz): everything, or only the targets
 #   tools/setup.sh python NAME FILE       makes build/NAME, a Python environment with the packages that the requirements file pins
@@ -18,6 +19,7 @@ tally_packages=(
 )
 fuzz_packages=(clang libclang-rt-14-dev)
 source_packages=(g++) # for RocksDB
+package_packages=(patchelf binutils)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 
@@ -39,6 +41,7 @@ install_packages_of() {
     local more=()
     case " $* " in *" fuzz "*) more+=("${fuzz_packages[@]}") ;; esac
     case " $* " in *" release-source "*) more+=("${source_packages[@]}") ;; esac
+    case " $* " in *" release-package "*) more+=("${package_packages[@]}") ;; esac
     install_packages "${more[@]}"
 }
 

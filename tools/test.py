@@ -19,7 +19,7 @@
                conformance:keyspaces, :cassandra or :sanitized is a part
   integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and
                kill -9; integration:tls is one file
-  packages     the Python wheel, the npm package and the JUnit extension, each installed into an empty environment or project
+  packages     the tarball, the Python wheel, the npm package and the JUnit extension, each in an empty root, environment or project
   rados        the store on Ceph: on one OSD in memory with the conformance cases and the integration suite, and under models while
                OSDs and servers, three each, are killed. Installs Ceph's packages. rados:integration is a part
   source       the programs as packages and images ship them, with their own RocksDB (-DTALLY_ROCKSDB=source, twenty minutes of
@@ -59,7 +59,7 @@ SETS = {
 SOURCE_FILES = ("model linearizability kill9 crash storage damaged_store file_faults disk_full verify backup restore snapshots "
                 "memory_limit hostile package").split()
 
-PACKAGE_FILES = ["wheel", "npm", "junit"]  # all but the wheel are only in the step packages
+PACKAGE_FILES = ["wheel", "tarball", "npm", "junit"]  # all but the wheel are only in the step packages
 
 
 # ---- counting ----

@@ -34,7 +34,7 @@ def environment(tmp_path_factory):
             shutil.copy(program, tree / "bin")
     run(ROOT / "tools" / "package" / "wheel" / "build.sh", tree, folder / "dist")
     (wheel,) = (folder / "dist").iterdir()
-    assert re.fullmatch(r"tally_keyspaces-[0-9.]+-py3-none-manylinux_2_31_\w+\.whl", wheel.name)
+    assert re.fullmatch(r"tally_keyspaces-[0-9.]+-py3-none-manylinux_2_[0-9]+_\w+\.whl", wheel.name)
     venv = folder / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", venv)
     pip = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "-q", "--no-compile", "--disable-pip-version-check"]

@@ -12,5 +12,5 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 cp -r "$here"/{pyproject.toml,setup.py,README.md,src} "$root/LICENSE" "$root/NOTICE" "$stage"
 cp -rL "$tree" "$stage/src/tally_keyspaces/tree" # a wheel holds no symbolic links
-export TALLY_VERSION=$("$tree/bin/tallyd" --version | cut -d ' ' -f 2) TALLY_ARCH=$(uname -m)
+export TALLY_VERSION=$("$tree/bin/tallyd" --version | cut -d ' ' -f 2) TALLY_ARCH=$(uname -m) TALLY_GLIBC=$("$here/../glibc.sh" "$tree")
 "$root/build/venv-wheel/bin/pip" wheel --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --wheel-dir "$dist" "$stage"

@@ -1,4 +1,4 @@
-"""The tag of the wheel: programs for one architecture, and any Python 3. build.sh sets TALLY_VERSION and TALLY_ARCH."""
+"""The tag of the wheel: programs for one architecture, and any Python 3. build.sh sets TALLY_VERSION, TALLY_ARCH and TALLY_GLIBC."""
 import os
 
 from setuptools import Distribution, setup
@@ -12,7 +12,7 @@ class Programs(Distribution):
 
 class PlatformWheel(bdist_wheel):
     def get_tag(self):
-        return "py3", "none", "manylinux_2_31_" + os.environ["TALLY_ARCH"]
+        return "py3", "none", f"manylinux_{os.environ['TALLY_GLIBC'].replace('.', '_')}_{os.environ['TALLY_ARCH']}"
 
 
 setup(version=os.environ["TALLY_VERSION"], distclass=Programs, cmdclass={"bdist_wheel": PlatformWheel})
