@@ -1,5 +1,6 @@
 """Fixtures: a server for a module in each mode, and servers that a test starts itself. --store rados gives each of them a pool of a Ceph cluster."""
 import os
+import shutil
 
 import pytest
 
@@ -7,7 +8,7 @@ import programs
 import rados_exceptions
 import stores
 from ceph_cluster import cluster_in
-from tally_server import Server
+from tally_server import TALLY, TALLYD, Server
 
 
 def pytest_addoption(parser):
@@ -87,6 +88,18 @@ def program():
             give_up(f"not run: {e}")
 
     return command
+
+
+@pytest.fixture(scope="session")
+def package_tree(tmp_path_factory):
+    """The folder that packages are made of: TALLYTEST_TREE, a relocatable tree, or the preset's programs without libraries."""
+    if "TALLYTEST_TREE" in os.environ:
+        return os.environ["TALLYTEST_TREE"]
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "bin").mkdir()
+    for built in (TALLY, TALLYD):
+        shutil.copy(built, tree / "bin")
+    return tree
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The extension of JUnit as Maven gets it: into an empty project, from a repository in a folder, to the first charge.
 
-The artefacts are made of the preset's programs. TALLYTEST_TREE names a relocatable tree to make them of instead. Their build
+The artefacts are made of package_tree. Their build
 runs the unit tests of TallyContainer: containers themselves need Docker."""
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from programs import maven
-from tally_server import HANG, ROOT, SLOWER, TALLY, TALLYD, eventually
+from tally_server import HANG, ROOT, SLOWER, TALLYD, eventually
 
 pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 JUNIT = ROOT / "tools" / "package" / "junit"
@@ -87,18 +87,12 @@ def local_repository(folder):
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory):
+def repository(package_tree, tmp_path_factory):
     """A folder with the artefacts, as a Maven repository."""
     if shutil.which("mvn") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("not run: no mvn on this machine")
     folder = tmp_path_factory.mktemp("junit")
-    tree = os.environ.get("TALLYTEST_TREE")
-    if tree is None:
-        tree = folder / "tree"
-        (tree / "bin").mkdir(parents=True)
-        for program in (TALLY, TALLYD):
-            shutil.copy(program, tree / "bin")
-    built = subprocess.run([JUNIT / "build.sh", tree, folder / "dist"], capture_output=True, text=True, timeout=10 * HANG, check=False)
+    built = subprocess.run([JUNIT / "build.sh", package_tree, folder / "dist"], capture_output=True, text=True, timeout=10 * HANG, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder / "dist" / "maven"
 

@@ -1,6 +1,6 @@
 """The npm package as `npm install` gets it: into an empty project, with npx, vitest and jest, to the first charge.
 
-The package is made of the preset's programs. TALLYTEST_TREE names a relocatable tree to make it of instead."""
+The package is made of package_tree."""
 import os
 import re
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tally_server import HANG, ROOT, SLOWER, TALLY, TALLYD, eventually
+from tally_server import HANG, ROOT, SLOWER, eventually
 
 pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 README = ROOT / "tools" / "package" / "npm" / "README.md"
@@ -23,18 +23,12 @@ def run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(package_tree, tmp_path_factory):
     """A project with the package, the driver and vitest; its files are those of the package's page."""
     if shutil.which("npm") is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("not run: no npm on this machine")
     folder = tmp_path_factory.mktemp("npm")
-    tree = os.environ.get("TALLYTEST_TREE")
-    if tree is None:
-        tree = folder / "tree"
-        (tree / "bin").mkdir(parents=True)
-        for program in (TALLY, TALLYD):
-            shutil.copy(program, tree / "bin")
-    run(ROOT / "tools" / "package" / "npm" / "build.sh", tree, folder / "dist")
+    run(ROOT / "tools" / "package" / "npm" / "build.sh", package_tree, folder / "dist")
     (package,) = (folder / "dist").iterdir()
     project = folder / "project"
     project.mkdir()

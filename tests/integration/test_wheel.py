@@ -1,9 +1,8 @@
 """The Python wheel as `pip install` gets it: into an empty environment, with pytest and xdist, to the first charge.
 
-The wheel is made of the preset's programs. TALLYTEST_TREE names a relocatable tree to make it of instead."""
+The wheel is made of package_tree."""
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tally_server import HANG, ROOT, SLOWER, TALLY, TALLYD, eventually
+from tally_server import HANG, ROOT, SLOWER, TALLYD, eventually
 
 pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
 README = ROOT / "tools" / "package" / "wheel" / "README.md"
@@ -23,16 +22,10 @@ def run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(package_tree, tmp_path_factory):
     """An empty environment in which only the wheel is installed; libraries that it needs are those of build/venv."""
     folder = tmp_path_factory.mktemp("wheel")
-    tree = os.environ.get("TALLYTEST_TREE")
-    if tree is None:
-        tree = folder / "tree"
-        (tree / "bin").mkdir(parents=True)
-        for program in (TALLY, TALLYD):
-            shutil.copy(program, tree / "bin")
-    run(ROOT / "tools" / "package" / "wheel" / "build.sh", tree, folder / "dist")
+    run(ROOT / "tools" / "package" / "wheel" / "build.sh", package_tree, folder / "dist")
     (wheel,) = (folder / "dist").iterdir()
     assert re.fullmatch(r"tally_keyspaces-[0-9.]+-py3-none-manylinux_2_[0-9]+_\w+\.whl", wheel.name)
     venv = folder / "venv"
