@@ -298,8 +298,13 @@ class Steps:
         return True
 
     def packages(self):
-        if not setup("build", self.preset, "tallyd", "tally") or not self.clients():
+        """Made of a relocatable tree, where the step integration makes the wheel of the programs alone."""
+        dist = os.path.abspath("build/test/dist")
+        shutil.rmtree(dist, ignore_errors=True)
+        if not setup("packages", "release-package") or not self.clients() or subprocess.run(
+                ["tools/package/build.sh", "--preset", self.preset, "--dist", dist, "tree"], check=False).returncode:
             return False
+        (os.environ["TALLYTEST_TREE"],) = glob.glob(f"{dist}/tally-*")
         self.runner.run(self.files(PACKAGE_FILES, self.preset, "packages"))
         return True
 
