@@ -73,15 +73,7 @@ void np_put_string(struct buf *out, const char *s) {
     if (n > UINT16_MAX) n = UINT16_MAX;
     uint8_t *to = buf_reserve(out, 2 + n);
     if (!to) return;
+    store_u16(to, (uint16_t)n);
     memcpy(to + 2, s, n);
-    size_t kept = 0;
-    if (memchr(s, 0xC0, n)) { /* C0 80 is a NUL in an error's text (base/err.h) */
-        for (size_t i = 0; i < n; i++, kept++) {
-            bool nul = (uint8_t)s[i] == 0xC0 && i + 1 < n && (uint8_t)s[i + 1] == 0x80;
-            to[2 + kept] = nul ? 0 : (uint8_t)s[i];
-            i += nul;
-        }
-    } else kept = n;
-    store_u16(to, (uint16_t)kept);
-    buf_advance(out, 2 + kept);
+    buf_advance(out, 2 + n);
 }

@@ -134,6 +134,20 @@ static void put_payload(struct buf *b, const char *key, struct slice value) {
     buf_put_slice(b, value);
 }
 
+/* A string in which C0 80 is a NUL, as in an error's text (base/err.h). */
+static void put_text(struct buf *out, const char *s) {
+    size_t start = out->n, kept = start + 2;
+    np_put_string(out, s);
+    if (buf_failed(out)) return;
+    for (size_t i = kept; i < out->n; i++, kept++) {
+        bool nul = out->p[i] == 0xC0 && i + 1 < out->n && out->p[i + 1] == 0x80;
+        out->p[kept] = nul ? 0 : out->p[i];
+        i += nul;
+    }
+    store_u16(out->p + start, (uint16_t)(kept - start - 2));
+    out->n = kept;
+}
+
 /* [tracing id][warnings] go before the payload. */
 static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     bool warn = warns(r, x);
@@ -149,7 +163,7 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
         flags |= NP_FLAG_WARNING;
         uint32_t n = x->n_warnings < UINT16_MAX ? x->n_warnings : UINT16_MAX;
         buf_u16(&b, (uint16_t)n);
-        for (uint32_t i = 0; i < n; i++) np_put_string(&b, x->warnings[i]);
+        for (uint32_t i = 0; i < n; i++) put_text(&b, x->warnings[i]);
     }
     replace(r->out, r->start + NP_HEADER, 0, buf_slice(&b));
     r->out->p[r->start + 1] |= flags;
@@ -252,7 +266,7 @@ void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
     const struct err_detail *d = &e->detail;
     const char *type = write_type(e, code);
     buf_u32(out, code);
-    np_put_string(out, e->text);
+    put_text(out, e->text);
     switch (code) {
     case ERR_UNAVAILABLE:
         buf_u16(out, d->consistency);
