@@ -26,7 +26,7 @@ struct eng_scan;
 enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -6 };
 /* Results of a write in addition to 0 and -1. BUSY: the store accepts no write until it has flushed or
  * compacted; or, for eng_table_drop, batches still hold writes. MET: other commits write the same rows. */
-enum { ENG_BUSY = -3, ENG_MET = -5 };
+enum { ENG_BUSY = -3, ENG_ROWS_HELD = -5 };
 /* Result of eng_meta_write and eng_batch_commit_locked in addition to 0 and -1: a condition
  * does not hold. */
 enum { ENG_CHANGED = -4 };
@@ -149,12 +149,12 @@ int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHE
  * eng_batch_commit reports; the caller may lock, read and decide again. */
 int eng_batch_commit_locked(struct eng_batch *b, const struct eng_part *const *parts, uint32_t n, bool *written,
                             uint64_t *seq, struct err *e) MUST_CHECK;
-/* eng_batch_commit without waiting. After ENG_BUSY and ENG_MET the batch is still to be committed,
- * and may be added to. ENG_MET is returned only for a batch with a function of eng_batch_on_met:
+/* eng_batch_commit without waiting. After ENG_BUSY and ENG_ROWS_HELD the batch is still to be committed,
+ * and may be added to. ENG_ROWS_HELD is returned only for a batch with a function of eng_batch_on_rows_free:
  * the engine calls it, on any thread, when the rows may be free; it must not call the engine. A
- * batch is deferred for at most ENG_MET_US; after that the commit waits for the rows. */
-enum { ENG_MET_US = 200000 };
-void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg);
+ * batch is deferred for at most ENG_ROWS_HELD_US; after that the commit waits for the rows. */
+enum { ENG_ROWS_HELD_US = 200000 };
+void eng_batch_on_rows_free(struct eng_batch *b, void (*fn)(void *arg), void *arg);
 int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
 /* Empties the batch without writing it. */
 void eng_batch_drop(struct eng_batch *b);
@@ -175,10 +175,10 @@ typedef void (*eng_durable_cb)(void *arg);
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
 /* Has the commit thread make a sequence durable, for which n requests wait. Any thread. */
 void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n);
-/* eng_want_durable in parts, for a loop that may sync by itself: it asks; while eng_gathers says
+/* eng_want_durable in parts, for a loop that may sync by itself: it registers; while eng_gathers says
  * that further requests are expected, it handles incoming requests; then it syncs here or wakes the
  * commit thread. It also wakes the commit thread before it sleeps. */
-void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n);
+void eng_register_durable(struct eng *eng, uint64_t seq, uint32_t n);
 bool eng_gathers(struct eng *eng);
 /* Blocks for the duration of a sync. Returns false if nothing was done, because another thread
  * syncs, or syncs take long on this disk. */

@@ -164,7 +164,7 @@ struct store_ops {
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
     /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
-     * ENG_BUSY, ENG_MET; KV_CHANGED: conditions of some partitions do not hold, and each change
+     * ENG_BUSY, ENG_ROWS_HELD; KV_CHANGED: conditions of some partitions do not hold, and each change
      * says whether its partition was written. The changes of a group to one partition are written
      * atomically. A conditional write also changes the partition's ballot. */
     int (*commit)(struct eng_batch *b, bool patience, struct err *e);

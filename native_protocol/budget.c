@@ -204,23 +204,23 @@ size_t npi_share_bytes(struct np_share *s) {
 
 /* ---- answers in the making ---- */
 
-static bool is_behind(const struct np_share *s) { return s->bytes - s->making > NP_SHARE_OWN; }
+static bool is_above_own(const struct np_share *s) { return s->bytes - s->making > NP_SHARE_OWN; }
 
 bool npi_share_has_unread(struct np_share *s) {
     pthread_mutex_lock(&s->budget->lock);
-    bool behind = is_behind(s);
+    bool above = is_above_own(s);
     pthread_mutex_unlock(&s->budget->lock);
-    return behind;
+    return above;
 }
 
 static bool is_small(size_t size) { return size <= NP_SHARE_OWN; }
 
 /* Large answers may use three quarters of the limit, so that the rest serves small ones. All of it
- * is for the large answer that has the turn, and for the others of a share that is behind: they
+ * is for the large answer that has the turn, and for the others of a share above NP_SHARE_OWN: they
  * have begun before it was, and wait at their next part. */
 static size_t limit_of(const struct np_share *s, const void *maker, size_t size) {
     const struct np_budget *b = s->budget;
-    return is_small(size) || b->turn == maker || is_behind(s) ? b->o.limit : b->o.limit - b->o.limit / 4;
+    return is_small(size) || b->turn == maker || is_above_own(s) ? b->o.limit : b->o.limit - b->o.limit / 4;
 }
 
 /* Makes room for n more bytes of an answer; size: the answer's size with them. */
@@ -277,7 +277,7 @@ enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_
     else if (!is_small(so_far)) /* waiting for its own reader is no reason to close it */
         make_room(b, soft, &(struct candidates){.but = s, .holds = NP_SHARE_OWN, .makes = SIZE_MAX, .grace = true});
     if (may == NP_MAY_GO_ON && !is_small(so_far) && over(b, soft)) {
-        if (!b->turn && !is_behind(s)) b->turn = maker;
+        if (!b->turn && !is_above_own(s)) b->turn = maker;
         if (b->turn != maker) may = over(b, limit_of(s, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;
     }
     pthread_mutex_unlock(&b->lock);

@@ -292,7 +292,7 @@ static void committed(struct np_durability *d, struct np_held *h, int rc, uint64
     if (eng_durable_seq(d->loop->o->eng) >= seq) npi_durability_release(d);
     else if (h->n_acks > OWN_WRITES_MAX) want_durable(d, seq, h->n_acks);
     else { /* while further writes are expected, neither this loop nor the commit thread syncs these few */
-        eng_ask_durable(d->loop->o->eng, seq, (uint32_t)h->n_acks);
+        eng_register_durable(d->loop->o->eng, seq, (uint32_t)h->n_acks);
         d->unsynced = true;
     }
 }
@@ -301,7 +301,7 @@ static void rows_are_free(void *arg) { npi_loop_wake(arg); }
 
 static struct eng_batch *batch_new(struct np_loop *l) {
     struct eng_batch *b = eng_batch_new(l->o->eng);
-    if (b) eng_batch_on_met(b, rows_are_free, l);
+    if (b) eng_batch_on_rows_free(b, rows_are_free, l);
     return b;
 }
 
@@ -362,7 +362,7 @@ void npi_durability_commit(struct np_durability *d) {
     if (!h && eng_batch_empty(d->loop->batch)) return;
     bool behind = d->loop->committer && npi_committer_busy(d->loop->committer);
     int rc = behind ? ENG_BUSY : eng_batch_try_commit(d->loop->batch, &seq, &e);
-    if (rc == ENG_MET) return; /* the rest is committed at a later wake-up (rows_are_free) */
+    if (rc == ENG_ROWS_HELD) return; /* the rest is committed at a later wake-up (rows_are_free) */
     d->now = NULL;
     if (rc != ENG_BUSY) committed(d, h, rc, seq, &e);
     else if (defer_commit(d, h, &e)) committed(d, h, -1, 0, &e);

@@ -24,7 +24,7 @@ static void count(struct np_output *o) {
     o->counted = held; /* O1 */
 }
 
-static void give_back(struct np_output *o) {
+static void release_blocks(struct np_output *o) {
     npi_buf_pool_give(o->pool, &o->open);
     npi_buf_pool_give(o->pool, &o->sending);
     o->sent = 0;
@@ -32,7 +32,7 @@ static void give_back(struct np_output *o) {
 
 void np_output_drop(struct np_output *o) {
     np_blocks_fini(&o->queue);
-    give_back(o);
+    release_blocks(o);
     count(o);
 }
 
@@ -123,7 +123,7 @@ enum np_sent np_output_send(struct np_output *o, struct np_transport *t, size_t 
         o->sent += (size_t)sent;
         *n += (size_t)sent;
     }
-    give_back(o);
+    release_blocks(o);
     count(o);
     return NP_SENT_ALL;
 }

@@ -73,14 +73,14 @@ void np_workers_submit(struct np_workers *p, struct np_works *list) {
 
 /* ---- a worker ---- */
 
-static void give_back(struct worker *t) {
+static void deliver_done(struct worker *t) {
     if (!t->n_done) return;
     end_all(t->workers, &t->done, NP_WORK_DONE);
     atomic_fetch_sub(&t->workers->running, t->n_done);
     t->n_done = 0;
 }
 
-/* Returns NULL if no work waits, and the thread ends, or has works to give back. */
+/* Returns NULL if no work waits, and the thread ends, or has finished works to deliver. */
 static struct np_work *take(struct worker *t) {
     struct np_workers *p = t->workers;
     struct np_work *w;
@@ -109,7 +109,7 @@ static void run_part(struct worker *t, struct np_work *w) {
         TAILQ_INSERT_TAIL(&t->done, w, entry);
         t->n_done++;
         bool quick = p->o.quick_us && t->class == WORK_READ && clock_machine_us(p->o.clock) - now_us < p->o.quick_us;
-        if (!quick || t->n_done >= TOGETHER) give_back(t);
+        if (!quick || t->n_done >= TOGETHER) deliver_done(t);
         return;
     }
     if (stale) p->o.ops->ended(w, NP_WORK_STALE);
@@ -139,7 +139,7 @@ static void *work(void *arg) {
     for (;;) {
         struct np_work *w = take(t);
         if (!w && t->n_done) {
-            give_back(t);
+            deliver_done(t);
             w = take(t);
         }
         if (!w) break;

@@ -209,7 +209,7 @@ void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n) {
     if (eng->durability == ENG_FSYNC) want(&eng->commit, seq, n);
 }
 
-void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n) {
+void eng_register_durable(struct eng *eng, uint64_t seq, uint32_t n) {
     uint64_t asked;
     if (eng->durability == ENG_FSYNC) (void)ask(&eng->commit, seq, n, &asked);
 }

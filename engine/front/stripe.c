@@ -196,7 +196,7 @@ int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct 
     return 1;
 }
 
-void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
+void engi_stripes_remove(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
     set->bits[stripe(part) / 64] &= ~bit_of(stripe(part));
     leave(eng, stripe(part), ENGI_STRIPE_OF_BATCH);
 }

@@ -36,7 +36,7 @@ struct engi_stripe_set {
  * if it is held or waited for. */
 int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) MUST_CHECK;
 /* Frees a stripe for which engi_stripes_try returned 1. */
-void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part);
+void engi_stripes_remove(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part);
 bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part);
 /* All of the set are free again. Any thread. */
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);

@@ -58,7 +58,7 @@ struct batch {
     struct evicted *taken; /* of one round */
     size_t n_taken, cap_taken;
     struct buf taken_bytes;
-    int64_t met_us;         /* time since which commits defer rows held exclusively by others; 0 if none did */
+    int64_t deferred_since_us;         /* time since which commits defer rows held exclusively by others; 0 if none did */
     uint64_t met;           /* the hash of such a row */
     struct engi_guard_note note; /* called when such a guard is released */
     uint32_t commit_lock;          /* where its commits pass */
@@ -93,9 +93,9 @@ static struct batch *mine(const struct eng_batch *b) {
     return b->store->ops->commit == engi_write_commit ? (struct batch *)b : NULL;
 }
 
-void eng_batch_on_met(struct eng_batch *batch, void (*fn)(void *arg), void *arg) {
+void eng_batch_on_rows_free(struct eng_batch *batch, void (*fn)(void *arg), void *arg) {
     struct batch *b = mine(batch);
-    if (!b) return; /* its commits never answer ENG_MET */
+    if (!b) return; /* its commits never answer ENG_ROWS_HELD */
     b->note.fn = fn;
     b->note.arg = arg;
 }
@@ -106,7 +106,7 @@ int eng_batch_try_lock(struct eng_batch *batch, const struct eng_part *part) {
 }
 void eng_batch_unlock(struct eng_batch *batch, const struct eng_part *part) {
     struct batch *b = mine(batch);
-    if (b) engi_stripes_give_back(b->own->eng, &b->locked, part);
+    if (b) engi_stripes_remove(b->own->eng, &b->locked, part);
 }
 bool eng_batch_holds(const struct eng_batch *batch, const struct eng_part *part) {
     const struct batch *b = mine(batch);
@@ -147,7 +147,7 @@ void engi_write_batch_free(struct eng_batch *batch) {
 
 void engi_write_batch_done(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
-    b->met_us = 0;
+    b->deferred_since_us = 0;
     if (!b->locked.any) return;
     if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
     else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
@@ -390,20 +390,20 @@ static int write_shared(struct batch *b, bool patience, struct err *e) {
     return rc;
 }
 
-/* Whether the commit returns ENG_MET when all of its rows are held exclusively by others, to be
+/* Whether the commit returns ENG_ROWS_HELD when all of its rows are held exclusively by others, to be
  * called back later. */
 static bool puts_off(struct batch *b) {
     int64_t now = clock_mono_us(&clock_real);
-    if (!b->note.fn || (b->met_us && now - b->met_us > ENG_MET_US)) return false;
-    if (!b->met_us) b->met_us = now;
+    if (!b->note.fn || (b->deferred_since_us && now - b->deferred_since_us > ENG_ROWS_HELD_US)) return false;
+    if (!b->deferred_since_us) b->deferred_since_us = now;
     return engi_guard_on_release(&b->own->guards, b->met, &b->note);
 }
 
-_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG_MET < (int)KV_CHANGED,
+_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG_ROWS_HELD < (int)KV_CHANGED,
                "the store's answers and the engine's are distinct");
 
 /* Writes one round while it holds the commit's lock. *n: the number of writes done. Returns 0, -1,
- * KV_BUSY or ENG_MET. The commit holds neither commit lock nor guard while it waits for room in the
+ * KV_BUSY or ENG_ROWS_HELD. The commit holds neither commit lock nor guard while it waits for room in the
  * store. */
 static int write_round(struct batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *lock = &b->own->commit_locks.of[b->commit_lock].lock;
@@ -412,7 +412,7 @@ static int write_round(struct batch *b, bool patience, size_t *n, struct err *e)
     engi_order_holds(ENGI_RANK_COMMIT, b->commit_lock);
     *n = share_guards(b, false);
     if (!*n && (patience || !puts_off(b))) *n = share_guards(b, true);
-    int rc = *n ? write_shared(b, patience, e) : ENG_MET;
+    int rc = *n ? write_shared(b, patience, e) : ENG_ROWS_HELD;
     pthread_rwlock_unlock(lock);
     engi_order_leaves(ENGI_RANK_COMMIT);
     return rc;

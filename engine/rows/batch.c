@@ -258,13 +258,13 @@ static void take_written(const struct eng_batch *b, const struct eng_part *const
     }
 }
 
-/* The batch is still there after ENG_BUSY and ENG_MET, and after KV_CHANGED. */
+/* The batch is still there after ENG_BUSY and ENG_ROWS_HELD, and after KV_CHANGED. */
 static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
     struct store *s = b->store;
     assert(b->n_savepoints == 0);
     int rc = UNLIKELY(!(s->ops->offers & STORE_ONE_WRITER)) ? set_conditions(b, e) : 0;
     if (!rc) rc = s->ops->commit(b, patience, e);
-    if (rc == ENG_BUSY || rc == ENG_MET) return rc;
+    if (rc == ENG_BUSY || rc == ENG_ROWS_HELD) return rc;
     if (rc == KV_CHANGED) {
         contended(b, e);
         return rc;

@@ -118,7 +118,7 @@ struct check {
     uint64_t last; /* sequence of the last whole record; 0 if none yet */
 };
 
-static int look_behind(struct kv_log *l, struct behind *b, struct err *e) {
+static int read_records_after(struct kv_log *l, struct behind *b, struct err *e) {
     struct kv_log_record r;
     enum kv_log_got got;
     do {
@@ -146,7 +146,7 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
         struct kv_log l;
         log_path(path, c, found->logs[k].number);
         if (kv_log_open(&l, path, e)) return -1;
-        rc = look_behind(&l, b, e);
+        rc = read_records_after(&l, b, e);
         kv_log_close(&l);
     }
     if (rc) return -1;
@@ -183,7 +183,7 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
     if (bad) rc = kv_log_resync(&l, &behind.hole, e);
     if (rc > 0) {
         behind.pieces = true;
-        rc = look_behind(&l, &behind, e);
+        rc = read_records_after(&l, &behind, e);
     }
     kv_log_close(&l);
     bool cut_short = r.at < kv_stamp_log_bytes(c->stamp, found->logs[i].number);

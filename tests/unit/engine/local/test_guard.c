@@ -237,14 +237,14 @@ static void count_up(void *arg) { atomic_fetch_add((_Atomic int *)arg, 1); }
 static void test_a_commit_that_may_not_wait_leaves_claimed_rows_for_later(void **state) {
     struct world *w = *state;
     _Atomic int told = 0;
-    eng_batch_on_met(w->batch, count_up, &told);
+    eng_batch_on_rows_free(w->batch, count_up, &told);
     other_takes(w, "c");
     add_three_statements(w);
-    for (int i = 0; i < 3; i++) assert_int_equal(try_commit(w), ENG_MET);
+    for (int i = 0; i < 3; i++) assert_int_equal(try_commit(w), ENG_ROWS_HELD);
     assert_true(is_there(w, "a") && is_there(w, "d") && !is_there(w, "b") && !is_there(w, "c") &&
                 !eng_batch_empty(w->batch));
     add(w, "e", 10);
-    assert_int_equal(try_commit(w), ENG_MET);
+    assert_int_equal(try_commit(w), ENG_ROWS_HELD);
     assert_true(is_there(w, "e"));
     told = 0; /* the end of its own claims has told it, too */
     other_releases();
@@ -271,13 +271,13 @@ static void test_a_commit_that_was_put_off_for_long_waits(void **state) {
     struct world *w = *state;
     _Atomic int told = 0;
     pthread_t thread;
-    eng_batch_on_met(w->batch, count_up, &told);
+    eng_batch_on_rows_free(w->batch, count_up, &told);
     other_takes(w, "c");
     add_three_statements(w);
-    assert_int_equal(try_commit(w), ENG_MET);
+    assert_int_equal(try_commit(w), ENG_ROWS_HELD);
     other_releases();
     other_takes(w, "c");
-    usleep(ENG_MET_US + 1000);
+    usleep(ENG_ROWS_HELD_US + 1000);
     assert_int_equal(pthread_create(&thread, NULL, end_claim_when_one_waits, w), 0);
     assert_int_equal(try_commit(w), 0);
     pthread_join(thread, NULL);
@@ -289,10 +289,10 @@ static void test_a_freed_batch_is_not_notified(void **state) {
     struct world *w = *state;
     _Atomic int told = 0;
     struct eng_batch *b = w->batch;
-    eng_batch_on_met(b, count_up, &told);
+    eng_batch_on_rows_free(b, count_up, &told);
     other_takes(w, "a");
     add(w, "a", 10);
-    assert_int_equal(try_commit(w), ENG_MET);
+    assert_int_equal(try_commit(w), ENG_ROWS_HELD);
     w->batch = eng_batch_new(w->eng);
     eng_batch_free(b);
     other_releases();
