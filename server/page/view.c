@@ -259,10 +259,13 @@ static void put_known_key(const struct schema_table *t, const struct parts *p, i
 
 /* ---- the finding ---- */
 
-/* The finding of a map in words: refusals first, with the limit that refuses most, then the shape of the load. */
+/* The finding of a map: first the verdict on refusals, by the limit that refuses most, then the shape of the load. */
 struct page_finding {
     const char *kind;
     double refused, requests; /* in the window, over a limit; all that were counted */
+    double refused_rate;      /* by the group of that limit, a second of the slots with such refusals */
+    int64_t since, until;     /* the first and the last of these slots, in seconds since 1970 */
+    double peak;              /* demand a second, refused requests included: units, or statements of a connection */
     enum limit_id limit;      /* that refused most of them; LIMITS: there were no refusals */
     bool shadow;              /* the limit only counts */
     int64_t rate;             /* the limit's, a second */
@@ -275,17 +278,19 @@ struct page_finding {
 #define STORAGE_PATTERNS \
     "https://learn.microsoft.com/en-us/azure/storage/tables/table-storage-design-patterns#prepend-append-anti-pattern"
 static const struct {
-    const char *kind, *words, *advice, *source;
+    const char *kind, *words, *advice, *source; /* advice NULL: put_capacity_advice writes it */
 } findings[] = {
     {"hot_key", "Hot key: one partition takes a large part of what a partition may take.",
      "Spread the key: add a column with a calculated or random suffix to the partition key, so that its rows go to "
      "several partitions.",
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html"},
-    {"throttled_by_table", "Throttled: the table's or the account's capacity does not suffice.",
-     "Give the table more units, auto scaling or on-demand capacity; or warm throughput before a peak.",
+    {"throttled_by_partition", "Partition limit: one partition gets more requests than a partition may take.",
+     "Change the key: add a column with a calculated or random suffix to the partition key. Warm throughput and more "
+     "capacity of the table do not help, because the limit of a partition stays the same.",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html"},
+    {"throttled_by_table", "Table limit: the capacity of the table or the account does not suffice.", NULL,
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/ReadWriteCapacityMode.html"},
-    {"throttled_by_connection", "Throttled: a connection sends more statements than one may.",
-     "Let the driver open more connections, and spread requests over them.",
+    {"throttled_by_connection", "Connection limit: a connection sends more statements than a connection may.", NULL,
      "https://docs.aws.amazon.com/keyspaces/latest/devguide/connections.html"},
     {"throttled_by_guidance", "Throttled: the partition guidance refuses requests.",
      "Spread the load over more partitions, or send it in smaller batches.",
@@ -314,7 +319,7 @@ static const struct {
     [REFUSED_BY_TABLE] = {"throttled_by_table",
                           {LIMIT_PROVISIONED_WRITE, LIMIT_PROVISIONED_READ, LIMIT_ON_DEMAND_WRITE, LIMIT_ON_DEMAND_READ,
                            LIMIT_TABLE_WRITE, LIMIT_TABLE_READ, LIMIT_ACCOUNT_WRITE, LIMIT_ACCOUNT_READ}},
-    [REFUSED_BY_PARTITION] = {"hot_key", {LIMIT_PARTITION_WRITE, LIMIT_PARTITION_READ}},
+    [REFUSED_BY_PARTITION] = {"throttled_by_partition", {LIMIT_PARTITION_WRITE, LIMIT_PARTITION_READ}},
     [REFUSED_BY_CONNECTION] = {"throttled_by_connection", {LIMIT_CONNECTION}},
     [REFUSED_BY_GUIDANCE] = {"throttled_by_guidance",
                              {LIMIT_ENTITIES_PARTITION, LIMIT_ENTITIES_ACCOUNT, LIMIT_GROUP_OPERATIONS,
@@ -368,6 +373,34 @@ static void look_for_hot_key(const struct view_options *v, const struct history_
     f->has_token = most > 0;
 }
 
+/* The highest demand of a second on the finding's limit. A refused request has no charge: it counts as much as the
+ * mean of those that were carried out, or one unit if there was none. In slots of more than a second it is an upper
+ * bound, because the most units and the most refusals may be of different seconds. */
+static double peak_demand(const struct history_table *h, const struct view_table *q, uint32_t now,
+                          const struct page_finding *f) {
+    bool by_connection = f->limit == LIMIT_CONNECTION, reads = limit_is_of_reads(f->limit);
+    enum series used = by_connection ? SERIES_REQUESTS : reads ? SERIES_READ_UNITS : SERIES_WRITE_UNITS;
+    enum series refused = by_connection ? SERIES_CONNECTION_THROTTLES
+                          : reads       ? SERIES_READ_THROTTLES
+                                        : SERIES_WRITE_THROTTLES;
+    float mean[SERIES_N], most[SERIES_N];
+    double requests = 0, units = 0, peak = 0;
+    uint32_t last = now / ring_shapes[q->ring].seconds, first = last + 1 - ring_shapes[q->ring].slots;
+    for (uint32_t slot = first; slot <= last; slot++) {
+        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
+        double n = mean[SERIES_POINT] + mean[SERIES_ROW_RANGE] + mean[SERIES_PARTITION_RANGE] + mean[SERIES_TABLE_SCAN];
+        requests += reads ? n : mean[SERIES_REQUESTS] - n;
+        units += mean[used];
+    }
+    double each = by_connection || requests <= 0 || units <= 0 ? 1 : units / requests;
+    for (uint32_t slot = first; slot <= last; slot++) {
+        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
+        double demand = most[used] + (f->shadow ? 0 : most[refused] * each);
+        if (demand > peak) peak = demand;
+    }
+    return peak > 1 ? round(peak) : 1;
+}
+
 /* Half of a partition's limit is a hot key: a storage partition serves other keys, too. */
 static struct page_finding find_in(const struct view_options *v, const struct schema_table *t,
                                    const struct history_table *h,
@@ -375,7 +408,11 @@ static struct page_finding find_in(const struct view_options *v, const struct sc
     const double hot = 0.5;
     struct page_finding f = {.kind = "none", .limit = LIMITS};
     float mean[SERIES_N], most[SERIES_N];
-    double read = 0, scanned = 0, by[REFUSERS] = {0};
+    struct {
+        double n;
+        uint32_t slots, first, last;
+    } by[REFUSERS] = {0};
+    double read = 0, scanned = 0;
     const struct ring_shape *shape = &ring_shapes[q->ring];
     uint32_t seconds = shape->seconds, last = now / seconds, first = last + 1 - shape->slots;
     for (uint32_t slot = first; h && slot <= last; slot++) {
@@ -385,10 +422,16 @@ static struct page_finding find_in(const struct view_options *v, const struct sc
         double guided = v->limits->guidance != GUIDANCE_ENFORCE  ? 0
                         : mean[SERIES_GUIDANCE] < rest ? mean[SERIES_GUIDANCE]
                                                        : rest;
-        by[REFUSED_BY_PARTITION] += mean[SERIES_PARTITION_THROTTLES] * seconds;
-        by[REFUSED_BY_CONNECTION] += mean[SERIES_CONNECTION_THROTTLES] * seconds;
-        by[REFUSED_BY_GUIDANCE] += guided * seconds;
-        by[REFUSED_BY_TABLE] += (rest - guided) * seconds;
+        const double n[REFUSERS] = {[REFUSED_BY_TABLE] = rest - guided,
+                                    [REFUSED_BY_PARTITION] = mean[SERIES_PARTITION_THROTTLES],
+                                    [REFUSED_BY_CONNECTION] = mean[SERIES_CONNECTION_THROTTLES],
+                                    [REFUSED_BY_GUIDANCE] = guided};
+        for (int i = 0; i < REFUSERS; i++) {
+            if (n[i] <= 0) continue;
+            by[i].n += n[i] * seconds;
+            if (!by[i].slots++) by[i].first = slot;
+            by[i].last = slot;
+        }
         f.refused += refused * seconds;
         f.requests += mean[SERIES_REQUESTS] * seconds;
         read += mean[SERIES_ROWS_READ];
@@ -397,10 +440,14 @@ static struct page_finding find_in(const struct view_options *v, const struct sc
     if (f.refused > 0) {
         enum refuser worst = REFUSED_BY_TABLE;
         for (int i = 0; i < REFUSERS; i++)
-            if (by[i] > by[worst]) worst = (enum refuser)i;
+            if (by[i].n > by[worst].n) worst = (enum refuser)i;
         choose_limit(v, t, worst, (int64_t)first * seconds * 1000000, &f);
         if (!f.shadow) f.requests += f.refused; /* else they were carried out, and are among the others */
         f.kind = refusers[worst].kind;
+        f.refused_rate = by[worst].slots ? by[worst].n / by[worst].slots / seconds : 0;
+        f.since = (int64_t)by[worst].first * seconds;
+        f.until = (int64_t)by[worst].last * seconds;
+        f.peak = peak_demand(h, q, now, &f);
         if (worst == REFUSED_BY_PARTITION) look_for_hot_key(v, h, q, now, true, &f);
         return f;
     }
@@ -413,6 +460,29 @@ static struct page_finding find_in(const struct view_options *v, const struct sc
     return f;
 }
 
+/* How much more capacity, or how many connections, the peak needs. */
+static void put_capacity_advice(const struct page_finding *f, struct buf *out) {
+    const char *kind = limit_is_of_reads(f->limit) ? "read" : "write";
+    char how[64], text[400];
+    double from = ceil(f->peak * 1.2), to = ceil(f->peak * 1.3);
+    if (f->limit == LIMIT_CONNECTION) {
+        snprintf(text, sizeof(text),
+                 "The peak was %.0f statements/s of this table, which takes %.0f connections of %lld/s each: let the "
+                 "driver open at least as many, and spread requests over them.",
+                 f->peak, ceil(f->peak / (double)(f->rate > 0 ? f->rate : 1)), (long long)f->rate);
+    } else {
+        bool provisioned = f->limit == LIMIT_PROVISIONED_READ || f->limit == LIMIT_PROVISIONED_WRITE;
+        bool on_demand = f->limit == LIMIT_ON_DEMAND_READ || f->limit == LIMIT_ON_DEMAND_WRITE;
+        if (provisioned) snprintf(how, sizeof(how), "Raise %s_capacity_units to", kind);
+        else if (on_demand) snprintf(how, sizeof(how), "Warm the table to");
+        else snprintf(how, sizeof(how), "Ask AWS to raise the quota to");
+        snprintf(text, sizeof(text), "%s %.0f to %.0f%s: the peak was %.0f %s units/s, plus 20 to 30 %%.%s", how, from,
+                 to, on_demand ? limit_is_of_reads(f->limit) ? " read units/s" : " write units/s" : "", f->peak, kind,
+                 provisioned ? " Auto scaling or on-demand capacity are alternatives." : "");
+    }
+    json_text(out, "advice", text);
+}
+
 static void put_finding(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
                         const struct view_table *q, uint32_t now, struct buf *out) {
     const struct page_finding f = find_in(v, t, h, q, now);
@@ -421,7 +491,8 @@ static void put_finding(const struct view_options *v, const struct schema_table 
     buf_put_str(out, ",\"finding\":{");
     json_text(out, "kind", f.kind);
     json_text(out, "words", findings[i].words);
-    json_text(out, "advice", findings[i].advice);
+    if (findings[i].advice) json_text(out, "advice", findings[i].advice);
+    else put_capacity_advice(&f, out);
     json_text(out, "source", findings[i].source);
     if (f.limit != LIMITS) {
         json_text(out, "limit", limit_info(f.limit)->name);
@@ -429,6 +500,9 @@ static void put_finding(const struct view_options *v, const struct schema_table 
         buf_printf(out, ",\"limit_rate\":%lld,\"shadow\":%s", (long long)f.rate, f.shadow ? "true" : "false");
         put_figure(out, "refused", f.refused);
         put_figure(out, "refused_share", f.refused / f.requests);
+        put_figure(out, "refused_rate", f.refused_rate);
+        put_figure(out, "peak", f.peak);
+        buf_printf(out, ",\"since\":%lld,\"until\":%lld", (long long)f.since, (long long)f.until);
     }
     if (f.has_token) {
         buf_printf(out, ",\"token\":\"%lld\"", (long long)f.token);

@@ -4,7 +4,9 @@ Screenshots go to build/page.
 """
 import concurrent.futures
 import json
+import math
 import subprocess
+import time
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -105,7 +107,9 @@ def test_a_hot_partition_appears_with_its_key_its_statements_and_its_throttles(s
         tab.get_by_role("link", name="stress.rows").click()
         expect(hot_row(tab)).to_be_visible(timeout=HANG * 1000)
         finding = tab.locator("[data-finding]")
-        expect(finding).to_have_attribute("data-finding", "hot_key", timeout=HANG * 1000)
+        expect(finding).to_have_attribute("data-finding", "throttled_by_partition", timeout=HANG * 1000)
+        expect(finding).to_contain_text("Partition limit")
+        expect(finding).to_contain_text("Refused")
         expect(finding).to_contain_text(HOT)
         expect(finding.get_by_role("link")).to_have_attribute("href", "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html")
 
@@ -239,21 +243,29 @@ def test_the_finding_names_the_pattern(server):
             eventually(lambda: finding(name) == kind, lambda: (name, finding(name)))  # noqa: B023
 
 
-@pytest.mark.parametrize("flags, definition, expected", [
+@pytest.mark.parametrize("flags, definition, expected, verdict, advice", [
     # what a stranger should read: which limit refuses, or that none does
     (["--limits", "enforce"], "k int PRIMARY KEY, v int|{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 1}}",
-     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": False}),
+     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": False},
+     "Table limit: ", "Raise write_capacity_units to {low} to {high}:"),
     (["--limits", "shadow"], "k int PRIMARY KEY, v int|{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 1}}",
-     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": True}),
+     {"kind": "throttled_by_table", "limit": "provisioned-write", "limit_rate": 1, "shadow": True},
+     "Table limit: ", "Raise write_capacity_units to {low} to {high}:"),
     (["--limits", "enforce", "--limit-values", "connection=50"], "k int PRIMARY KEY, v int|",
-     {"kind": "throttled_by_connection", "limit": "connection", "limit_rate": 50, "shadow": False}),
+     {"kind": "throttled_by_connection", "limit": "connection", "limit_rate": 50, "shadow": False},
+     "Connection limit: ", "which takes {connections} connections of 50/s each"),
     (["--limits", "enforce", "--limit-values", "partition-write=2"], "k int PRIMARY KEY, v int|",
-     {"kind": "hot_key", "limit": "partition-write", "limit_rate": 2, "shadow": False, "key": "k = 1"}),
+     {"kind": "throttled_by_partition", "limit": "partition-write", "limit_rate": 2, "shadow": False, "key": "k = 1"},
+     "Partition limit: ", "Change the key: "),
+    (["--limits", "enforce", "--limit-values", "on-demand-write=5"], "k int PRIMARY KEY, v int|",
+     {"kind": "throttled_by_table", "limit": "on-demand-write", "limit_rate": 5, "shadow": False},
+     "Table limit: ", "Warm the table to {low} to {high} write units/s:"),
 ])
-def test_refusals_are_the_finding_with_the_limit_that_refuses(tmp_path, flags, definition, expected):
+def test_refusals_are_the_finding_with_the_limit_that_refuses(tmp_path, flags, definition, expected, verdict, advice):
     """All writes go to one key, which is hot only if its limit is the one that refuses."""
     s = Server(tmp_path, "--admin-port", str(free_port()), "--ddl-delay", "none", *flags).start()
     columns, properties = definition.split("|")
+    begun = int(time.time())
     with s.cluster() as cluster:
         session = cluster.connect()
         create_keyspace(session, "shop")
@@ -272,6 +284,11 @@ def test_refusals_are_the_finding_with_the_limit_that_refuses(tmp_path, flags, d
         eventually(lambda: expected.items() <= finding().items(), finding)
         found = finding()
         assert found["refused"] > 0 and 0 < found["refused_share"] <= 1 and ("key" in found) == ("key" in expected)
+        assert found["words"].startswith(verdict)
+        peak = found["peak"]  # of one-unit writes; three digits
+        assert peak >= found["refused_rate"] > 0 and begun <= found["since"] <= found["until"] <= time.time()
+        numbers = {"low": math.ceil(peak * 1.2), "high": math.ceil(peak * 1.3), "connections": math.ceil(peak / expected["limit_rate"])}
+        assert advice.format(**numbers) in found["advice"]
     s.stop()
 
 

@@ -254,7 +254,8 @@ function tablePage(at) {
     return [...most].sort((a, b) => a[0] - b[0]).map(([r, m]) => [rangeName(r), ...m.map(number)]);
   });
 
-  main.replaceChildren(head, h("div", {class: "row"}, windowChoice, metricChoice()), finding,
+  main.replaceChildren(head, finding, h("section", {class: "card"}, h("h2", {}, "Throttles and their reasons"), throttles),
+    h("div", {class: "row"}, windowChoice, metricChoice()),
     h("section", {class: "card"}, h("h2", {}, "Heaviest partitions"), rating[0],
       h("div", {class: "map"}, labels, partitionMap.canvas, axes[0]), legends[0], partitionTip, partitionsTable),
     detail,
@@ -262,8 +263,7 @@ function tablePage(at) {
       h("div", {class: "map range"}, h("div", {class: "side", "aria-hidden": "true"}, h("span", {}, "−2⁶³"), h("span", {}, "token"), h("span", {}, "2⁶³")),
         rangeMap.canvas, axes[1]), legends[1], rangeTip, rangesTable),
     charts,
-    h("section", {class: "card"}, h("h2", {}, "Most expensive statements"), statements),
-    h("section", {class: "card"}, h("h2", {}, "Throttles and their reasons"), throttles));
+    h("section", {class: "card"}, h("h2", {}, "Most expensive statements"), statements));
 
   const span = d => clock(d * maps.range.seconds, maps.range.seconds > 60);
   const rangeName = r => `${(BigInt(r) - 128n) * (1n << 56n)} to ${(BigInt(r) - 127n) * (1n << 56n) - 1n}`;
@@ -294,8 +294,11 @@ function tablePage(at) {
     finding.className = `card finding ${kind}`;
     finding.dataset.finding = f.kind;
     finding.dataset.limit = f.limit ?? "";
-    const refusals = f.limit ? h("p", {}, `${(f.refused_share * 100).toFixed(f.refused_share < .1 ? 1 : 0)} % of the requests in this window ${f.shadow ? "would be" : "were"} refused, ${number(f.refused)} in all; most by the limit `,
-      h("code", {}, f.limit), `, ${number(f.limit_rate)} ${f.unit}.`) : null;
+    const past = Boolean(f.limit) && maps.partition.now - f.until > maps.partition.seconds + 5; // seconds
+    finding.classList.toggle("past", past);
+    const when = time => clock(time, maps.partition.seconds > 60);
+    const refusals = f.limit ? h("p", {}, h("strong", {}, `${f.shadow ? "Would be refused" : "Refused"} ${number(f.refused_rate)}/s by `, h("code", {}, f.limit), `, ${number(f.limit_rate)} ${f.unit}`),
+      `, since ${when(f.since)}${past ? ` until ${when(f.until)}` : ""}: ${number(f.refused)} requests, ${(f.refused_share * 100).toFixed(f.refused_share < .1 ? 1 : 0)} % of those in this window.`) : null;
     const more = f.key ? h("p", {}, h("code", {}, f.key), ` had up to ${number(f.share * 100)} % of its limit`,
       f.key_refused ? `, and ${number(f.key_refused)} refusals a second.` : ".") : null;
     finding.replaceChildren(h("div", {}, h("p", {}, h("strong", {}, f.words)), refusals, more, f.advice ? h("p", {}, f.advice) : null,
