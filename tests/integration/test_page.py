@@ -165,8 +165,12 @@ def test_the_views_have_no_barriers(server, browser, name, scheme, width, views)
 
 
 def test_a_restart_keeps_history(server, browser):
-    server.stop()
-    server.start()
+    with Page(browser, server) as page:  # whose numbers are dimmed while no server answers
+        main = page.go("/").locator("main")
+        server.stop()
+        expect(main).to_have_class("old")
+        server.start()
+        expect(main).not_to_have_class("old")
     with Page(browser, server) as page:
         tab = page.go("/?table=stress.rows&window=1")
         expect(hot_row(tab)).to_be_visible(timeout=HANG * 1000)
@@ -385,7 +389,40 @@ def test_a_table_is_found_among_all_in_either_case(many, browser):
         expect(tab.get_by_text("No table has that name.")).to_be_visible()
         tab.get_by_label("Find a table").fill("")
         expect(tab.get_by_text("No table has that name.")).to_have_count(0)
+        tab.get_by_role("button", name="idle tables").click()
         expect(tab.get_by_role("link", name="many.t").first).to_be_visible()  # which of the 121 are shown depends on their traffic
+        assert page.said == []
+
+
+def test_idle_tables_fold_into_one_line(many, browser):
+    with Page(browser, many) as page:
+        tab = page.go("/")
+        fold = tab.get_by_role("button", name="idle tables")
+        links = tab.get_by_role("link", name="many.t")
+        expect(fold).to_have_attribute("aria-expanded", "false")
+        assert links.count() <= 16  # the watched ones
+        fold.click()
+        expect(fold).to_have_attribute("aria-expanded", "true")
+        expect(tab.get_by_role("region", name="Tables").get_by_role("link")).to_have_count(100)
+        assert page.barriers() == [] and page.said == []
+
+
+def test_the_overview_begins_with_what_is_refused_and_changes_in_place(server, browser):
+    with Stress(server, "single", 4000), Page(browser, server) as page:
+        tab = page.go("/")
+        first = tab.get_by_role("region", name="Tables").locator("tbody tr").first
+        expect(first.get_by_role("rowheader")).to_have_text("stress.rows")
+        expect(first.locator("td").first).to_contain_text("partition-write")
+        link = first.get_by_role("link")
+        link.focus()
+        seen = first.inner_text()
+        first.evaluate("row => { row.marked = true }")
+        eventually(lambda: first.inner_text() != seen, "no cell changes")
+        assert first.evaluate("row => row.marked && row.contains(document.activeElement)")
+        tab.get_by_role("button", name="Table", exact=True).click()
+        expect(tab.get_by_role("region", name="Tables").locator("thead th").first).to_have_attribute("aria-sort", "ascending")
+        names = tab.get_by_role("region", name="Tables").locator("tbody th").all_inner_texts()
+        assert names == sorted(names) and len(names) > 1
         assert page.said == []
 
 

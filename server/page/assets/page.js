@@ -1,6 +1,6 @@
 // The live page. Each view has a function that draws it and one that renews it; the address names the view, the table, the window and
 // the metric, so that it can be shared. JSON and its meaning: docs/page.md.
-import {HeatMap, STEP_NAMES, bytes, clock, h, legendOf, lines, number, pictureTable, spark, tableOf} from "/plot.js";
+import {HeatMap, LiveTable, STEP_NAMES, bytes, clock, h, legendOf, lines, number, pictureTable, spark, tableOf} from "/plot.js";
 
 const main = document.getElementById("main"), live = document.getElementById("live"), says = document.getElementById("says");
 const WINDOWS = [["2 minutes", "by second"], ["1 hour", "by minute"], ["7 hours", "by 2 minutes"], ["16 hours", "by 6 minutes"],
@@ -100,12 +100,14 @@ function choice(name, legend, options, value, change) {
     h("label", {}, h("input", {type: "radio", name, value: key, checked: key === String(value), onchange: () => change(key)}), text)));
 }
 
-function throttleWords(list) {
-  return list.filter(x => x.refused || x.shadowed).map(x => {
-    const n = x.refused || x.shadowed;
-    return h("span", {class: "badge bad", title: `${x.what}; last at ${new Date(x.last_at).toLocaleString()}, limit ${number(x.rate)} a second`},
-      `${x.limit}: ${number(n)}${x.refused ? "" : " in shadow"}`);
-  });
+const REFUSES_NOW = 3; // seconds since a limit's last refusal; later it is past, and grey
+
+// Refusals a second of a table, and the limits that refuse.
+function refusals(t, now) {
+  const limits = t.throttled.filter(x => x.refused || x.shadowed).map(x =>
+    h("span", {class: `badge ${now - x.last_at / 1000 <= REFUSES_NOW ? "bad" : ""}`,
+      title: `${x.what}; limit ${number(x.rate)} a second; last at ${new Date(x.last_at).toLocaleString()}, in all ${number(x.refused || x.shadowed)}${x.refused ? "" : " in shadow"}`}, x.limit));
+  return limits.length ? h("span", {}, `${number(t.throttles ?? 0)}/s`, limits.flatMap(x => [" ", x])) : h("span", {class: "quiet"}, "none");
 }
 
 const errorBox = e => h("p", {class: "error", role: "alert"}, e.message ?? String(e));
@@ -129,25 +131,27 @@ function valueOf(v) {
 /* ---- overview ---- */
 
 function overview() {
-  const tiles = h("dl", {class: "tiles"}), ddl = h("div"), list = h("div"), more = h("div", {class: "row"});
+  const tiles = h("dl", {class: "tiles"}), ddl = h("div"), none = h("p", {class: "quiet"}), list = h("div", {}, none), more = h("div", {class: "row"});
   const search = h("input", {type: "search", placeholder: "Find a table", "aria-label": "Find a table", oninput: () => find()});
   const extra = [];
   let now = null, found = null, next = null; // found: the first page of the tables with the text in their names; null: of all
   main.replaceChildren(h("div", {class: "head"}, h("h1", {}, "Overview"), h("span", {class: "grow"}, search)), tiles, ddl,
     h("section", {class: "card"}, h("h2", {}, "Tables"), list, more));
-  function row(t) {
-    return [tableLink(t.keyspace, t.table), badge(t.status, STATUS_BADGE[t.status]),
+  const share = t => Math.max(t.read_capacity ? (t.read_units ?? 0) / t.read_capacity : 0, t.write_capacity ? (t.write_units ?? 0) / t.write_capacity : 0);
+  const name = t => `${t.keyspace}.${t.table}`;
+  const rows = new LiveTable("Tables", [{text: "Table", value: name}, {text: "Refused/s, and by which limit", value: t => t.throttles ?? 0},
+    {text: "Status", value: t => t.status}, {text: "Units/s, last minute", value: t => t.spark?.reduce((a, x) => a + x) ?? -1},
+    {text: "Read units/s of limit", n: true, value: t => t.read_units ?? -1}, {text: "Write units/s of limit", n: true, value: t => t.write_units ?? -1},
+    {text: "p50 ms", n: true, value: t => t.p50_ms ?? -1}, {text: "p99 ms", n: true, value: t => t.p99_ms ?? -1}, {text: "Storage", n: true, value: t => t.bytes ?? -1}], {
+    by: 1, key: name, order: (a, b) => share(b) - share(a) || (name(a) < name(b) ? -1 : 1),
+    idle: t => !found && !t.throttles && !t.under_way && !t.spark?.some(x => x > 0),
+    cells: t => [tableLink(t.keyspace, t.table), refusals(t, now.now), badge(t.status, STATUS_BADGE[t.status]),
       t.watched ? spark(t.spark, `units a second in the last minute, now ${number(t.spark.at(-1))}`) : h("span", {class: "quiet small"}, t.counted ? "has charges, but no history yet" : "no request yet"),
       bar(t.read_units ?? 0, t.read_capacity, "read units"), bar(t.write_units ?? 0, t.write_capacity, "write units"),
-      t.throttles ? h("span", {}, badge(`${number(t.throttles)} a second`, "bad"), " ", ...throttleWords(t.throttled))
-        : t.throttled.length ? h("span", {}, ...throttleWords(t.throttled).flatMap(x => [x, " "])) : h("span", {class: "quiet"}, "none"),
-      t.watched ? number(t.p50_ms) : "–", t.watched ? number(t.p99_ms) : "–", bytes(t.bytes)];
-  }
-  const heads = ["Table", "Status", {text: "Units/s, last minute"}, {text: "Read units/s of limit", n: true}, {text: "Write units/s of limit", n: true},
-    {text: "Throttles, and by which limit"}, {text: "p50 ms", n: true}, {text: "p99 ms", n: true}, {text: "Storage", n: true}]
-    .map(x => typeof x === "string" ? {text: x} : x);
+      t.watched ? number(t.p50_ms) : "–", t.watched ? number(t.p99_ms) : "–", bytes(t.bytes)]});
+  list.append(rows.element);
   function draw() {
-    const tables = [...(found ?? now).tables, ...extra];
+    const tables = [...new Map([...extra, ...(found ?? now).tables].map(t => [name(t), t])).values()]; // a table may have moved to the first page
     const sum = name => now.tables.reduce((a, t) => a + (t[name] ?? 0), 0);
     const busy = now.tables.filter(t => t.throttles > 0).length;
     tiles.replaceChildren(...[["Tables", `${now.tables.length}${now.next ? "+" : ""}`, ""], ["Read units", number(sum("read_units")), "a second"],
@@ -158,8 +162,10 @@ function overview() {
       ...now.tables.filter(t => t.under_way).map(t => [tableLink(t.keyspace, t.table), "table", t.status])];
     ddl.replaceChildren(...(changes.length ? [h("section", {class: "card", "data-ddl": ""}, h("h2", {}, "Changes of the schema in progress"),
       tableOf("Changes of the schema in progress", [{text: "Object"}, {text: "Kind"}, {text: "State"}], changes.map(([o, k, st]) => [o, k, states(st)])))] : []));
-    list.replaceChildren(tables.length ? tableOf("Tables", heads, tables.map(row))
-      : h("p", {class: "quiet"}, found ? "No table has that name." : "There are no tables yet. Create one with cqlsh, and it appears here."));
+    rows.show(tables);
+    rows.element.hidden = !tables.length;
+    none.hidden = tables.length > 0;
+    none.textContent = tables.length ? "" : found ? "No table has that name." : "There are no tables yet. Create one with cqlsh, and it appears here.";
     more.replaceChildren(...(next ? [h("button", {type: "button", onclick: loadMore}, "More tables")] : []));
   }
   const wanted = () => search.value.trim() || undefined;
@@ -363,11 +369,11 @@ function tablePage(at) {
     const o = {first: shape.last + 1 - shape.slots, last: shape.last, seconds: shape.slot_seconds}, v = values;
     const one = (id, title, unit, list) => lines({id, title, unit, ...o, series: list});
     charts.replaceChildren(
-      one("read", "Reads", "read units a second", [{name: "consumed", values: v("read_units")}, {name: "may use now", limit: true, values: v("read_capacity")}]),
+      one("read", "Reads", "read units a second", [{name: "consumed", values: v("read_units")}, {name: "limit", limit: true, values: v("read_capacity")}]),
       one("write", "Writes", "write units a second", [{name: "rows", values: difference(v("write_units"), v("static_write_units"))},
-        {name: "static data", values: v("static_write_units")}, {name: "may use now", limit: true, values: v("write_capacity")}]),
+        {name: "static data", values: v("static_write_units")}, {name: "limit", limit: true, values: v("write_capacity")}]),
       one("throttle", "Throttles", "requests a second", [{name: "reads", values: v("read_throttles")}, {name: "writes", values: v("write_throttles")},
-        {name: "of these by a partition", values: v("partition_throttles")}, {name: "by a connection", values: v("connection_throttles")}]),
+        {name: "by a partition", values: v("partition_throttles")}, {name: "by a connection", values: v("connection_throttles")}]),
       one("latency", "Time in the server", "milliseconds", [{name: "p50", values: v("p50_ms")}, {name: "p99", values: v("p99_ms")}]),
       one("class", "Query classes", "reads a second", [{name: "point", values: v("point_reads")}, {name: "row range", values: v("row_range_reads")},
         {name: "partition range", values: v("partition_range_reads")}, {name: "table scan", values: v("table_scan_reads")}]),
@@ -599,6 +605,7 @@ function loginPage() {
 
 function failed(e) {
   live.className = "live off";
+  main.classList.toggle("old", !(e instanceof Refused)); // its numbers are those of the last answer
   live.textContent = e instanceof Refused ? e.message : "the server does not answer";
   if (e instanceof Refused && e.status !== 401 && main.querySelector(".quiet, h1")) {
     if (!main.querySelector(".error")) main.append(errorBox(e));
@@ -614,6 +621,7 @@ async function beat(mine) {
       await view.renew();
       if (mine !== turn) return;
       main.querySelector(":scope > .error")?.remove();
+      main.classList.remove("old");
       live.className = "live on";
       live.textContent = "live";
       document.documentElement.dataset.ready = "yes";
@@ -636,6 +644,7 @@ function open() {
   }
   view = session.login && !session.role ? loginPage() : (views[at.view] ?? overview)(at);
   document.title = `${view.title} – Tally`;
+  main.classList.remove("old");
   live.className = view.renew ? "live" : "live on";
   live.textContent = view.renew ? "connecting" : "ready";
   if (view.renew) beat(turn);

@@ -49,10 +49,64 @@ export function tableOf(caption, heads, rows) {
         : h("td", {class: heads[i].n ? "n" : null}, c)))))));
 }
 
+const IDLE_SHOWN = 8; // more idle rows than these fold into one line
+
+// A table whose cells change in place, so that focus, selection and scrolling stay. heads: text, n, and value(item), by which the column
+// sorts. options: key, cells and idle, functions of an item; by: the first column to sort by; order: of items that are equal in it.
+export class LiveTable {
+  constructor(caption, heads, options) {
+    Object.assign(this, {heads, ...options, down: true, open: false, items: [], rows: new Map(), body: h("tbody")});
+    this.titles = heads.map((x, i) => h("th", {scope: "col", class: x.n ? "n" : null}, h("button", {type: "button", class: "sort", onclick: () => this.sort(i)}, x.text)));
+    this.fold = h("button", {type: "button", onclick: () => { this.open = !this.open; this.show(this.items); }});
+    this.foldRow = h("tr", {}, h("td", {colspan: heads.length}, this.fold));
+    this.element = h("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
+      h("table", {}, h("caption", {class: "unseen"}, caption), h("thead", {}, h("tr", {}, this.titles)), this.body));
+  }
+  sort(i) {
+    this.down = this.by === i ? !this.down : Boolean(this.heads[i].n);
+    this.by = i;
+    this.show(this.items);
+  }
+  sorted(items) {
+    const {value} = this.heads[this.by], sign = this.down ? -1 : 1;
+    return [...items].sort((a, b) => {
+      const x = value(a), y = value(b);
+      return x < y ? -sign : x > y ? sign : this.order(a, b);
+    });
+  }
+  rowOf(item) {
+    const key = this.key(item), cells = this.cells(item);
+    if (!this.rows.has(key)) this.rows.set(key, h("tr", {}, this.heads.map((x, i) => i ? h("td", {class: x.n ? "n" : null}) : h("th", {scope: "row"}))));
+    const row = this.rows.get(key);
+    cells.forEach((cell, i) => {
+      const now = h("td", {}, cell);
+      if (now.innerHTML !== row.children[i].innerHTML) row.children[i].replaceChildren(...now.childNodes);
+    });
+    return row;
+  }
+  show(items) {
+    this.items = items;
+    const sorted = this.sorted(items), idle = sorted.filter(this.idle), folds = idle.length > IDLE_SHOWN;
+    const rows = (folds ? sorted.filter(x => !this.idle(x)) : sorted).map(x => this.rowOf(x));
+    if (folds) {
+      const text = `${idle.length} idle tables`;
+      if (this.fold.textContent !== text) this.fold.textContent = text;
+      this.fold.setAttribute("aria-expanded", String(this.open));
+      rows.push(this.foldRow, ...(this.open ? idle.map(x => this.rowOf(x)) : []));
+    }
+    const focused = document.activeElement, kept = new Set(rows);
+    for (const row of [...this.body.children]) if (!kept.has(row)) row.remove();
+    for (const [key, row] of this.rows) if (!kept.has(row)) this.rows.delete(key);
+    rows.forEach((row, i) => { if (this.body.children[i] !== row) this.body.insertBefore(row, this.body.children[i] ?? null); });
+    if (focused !== document.activeElement && this.body.contains(focused)) focused.focus({preventScroll: true});
+    this.titles.forEach((x, i) => { if (i === this.by) x.setAttribute("aria-sort", this.down ? "descending" : "ascending"); else x.removeAttribute("aria-sort"); });
+  }
+}
+
 // The table of a picture, which is filled when it is opened.
 function pictureTable(caption, heads, rowsOf) {
   const box = h("div");
-  const d = h("details", {}, h("summary", {}, "Table of this picture"), box);
+  const d = h("details", {}, h("summary", {}, "The same as a table"), box);
   const fill = () => { if (d.open) box.replaceChildren(tableOf(caption, heads, rowsOf())); };
   d.addEventListener("toggle", fill);
   return d;
