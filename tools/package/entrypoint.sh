@@ -36,7 +36,7 @@ setting() { # setting NAME: as the flags, the environment and the file have it
     tallyd --print-config "${arguments[@]}" | sed -n "s/^$1: '\(.*\)'\$/\1/p"
 }
 
-run_cql() { # run_cql FILE: in the folder of the scripts, where SOURCE and COPY then find the files that scripts name
+run_cql() { # run_cql FILE: in the folder of the scripts, where SOURCE then finds the files that scripts name
     (cd /docker-entrypoint-initdb.d && exec tally cql --wait -u "$user" -p "$password" -f "$1" 127.0.0.1 "$port")
 }
 
