@@ -58,7 +58,7 @@ struct batch {
     struct evicted *taken; /* of one round */
     size_t n_taken, cap_taken;
     struct buf taken_bytes;
-    int64_t deferred_since_us;         /* time since which commits defer rows held exclusively by others; 0 if none did */
+    int64_t deferred_since_us; /* time since which commits defer rows held exclusively by others; 0 if none did */
     uint64_t met;           /* the hash of such a row */
     struct engi_guard_note note; /* called when such a guard is released */
     uint32_t commit_lock;          /* where its commits pass */
