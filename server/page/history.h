@@ -40,7 +40,7 @@ struct history_options {
     struct ledger *ledger;
     struct clock *clock;
     const char *path; /* NULL for no file */
-    /* The capacity that a table may use now. NULL if no capacity is recorded. */
+    /* The capacity that a table may use. NULL if no capacity is recorded. */
     bool (*capacity)(void *arg, uint32_t object, double *read, double *write);
     bool (*exists)(void *arg, uint32_t object); /* false: the table was dropped. NULL if all exist */
     void *arg;

@@ -102,12 +102,15 @@ function choice(name, legend, options, value, change) {
 
 const REFUSES_NOW = 3; // seconds since a limit's last refusal; later it is past, and grey
 
-// Refusals a second of a table, and the limits that refuse.
+const refuses = (x, now) => now - x.last_at / 1000 <= REFUSES_NOW;
+const refusesNow = (t, now) => t.throttled.some(x => (x.refused || x.shadowed) && refuses(x, now));
+
+// Refusals a second of a table, and the limits that refuse. A table without history has no rate.
 function refusals(t, now) {
   const limits = t.throttled.filter(x => x.refused || x.shadowed).map(x =>
-    h("span", {class: `badge ${now - x.last_at / 1000 <= REFUSES_NOW ? "bad" : ""}`,
+    h("span", {class: `badge ${refuses(x, now) ? "bad" : ""}`,
       title: `${x.what}; limit ${number(x.rate)} a second; last at ${new Date(x.last_at).toLocaleString()}, in all ${number(x.refused || x.shadowed)}${x.refused ? "" : " in shadow"}`}, x.limit));
-  return limits.length ? h("span", {}, `${number(t.throttles ?? 0)}/s`, limits.flatMap(x => [" ", x])) : h("span", {class: "quiet"}, "none");
+  return limits.length ? h("span", {}, t.watched ? `${number(t.throttles ?? 0)}/s` : refusesNow(t, now) ? "now" : "past", limits.flatMap(x => [" ", x])) : h("span", {class: "quiet"}, "none");
 }
 
 const errorBox = e => h("p", {class: "error", role: "alert"}, e.message ?? String(e));
@@ -139,12 +142,12 @@ function overview() {
     h("section", {class: "card"}, h("h2", {}, "Tables"), list, more));
   const share = t => Math.max(t.read_capacity ? (t.read_units ?? 0) / t.read_capacity : 0, t.write_capacity ? (t.write_units ?? 0) / t.write_capacity : 0);
   const name = t => `${t.keyspace}.${t.table}`;
-  const rows = new LiveTable("Tables", [{text: "Table", value: name}, {text: "Refused/s, and by which limit", value: t => t.throttles ?? 0},
+  const rows = new LiveTable("Tables", [{text: "Table", value: name}, {text: "Refused/s, and by which limit", value: t => t.throttles || (refusesNow(t, now.now) ? Number.MIN_VALUE : 0)},
     {text: "Status", value: t => t.status}, {text: "Units/s, last minute", value: t => t.spark?.reduce((a, x) => a + x) ?? -1},
     {text: "Read units/s of limit", n: true, value: t => t.read_units ?? -1}, {text: "Write units/s of limit", n: true, value: t => t.write_units ?? -1},
     {text: "p50 ms", n: true, value: t => t.p50_ms ?? -1}, {text: "p99 ms", n: true, value: t => t.p99_ms ?? -1}, {text: "Storage", n: true, value: t => t.bytes ?? -1}], {
     by: 1, key: name, order: (a, b) => share(b) - share(a) || (name(a) < name(b) ? -1 : 1),
-    idle: t => !found && !t.throttles && !t.under_way && !t.spark?.some(x => x > 0),
+    idle: t => !found && !t.throttles && !refusesNow(t, now.now) && !t.under_way && !t.spark?.some(x => x > 0),
     cells: t => [tableLink(t.keyspace, t.table), refusals(t, now.now), badge(t.status, STATUS_BADGE[t.status]),
       t.watched ? spark(t.spark, `units a second in the last minute, now ${number(t.spark.at(-1))}`) : h("span", {class: "quiet small"}, t.counted ? "has charges, but no history yet" : "no request yet"),
       bar(t.read_units ?? 0, t.read_capacity, "read units"), bar(t.write_units ?? 0, t.write_capacity, "write units"),
@@ -153,7 +156,7 @@ function overview() {
   function draw() {
     const tables = [...new Map([...extra, ...(found ?? now).tables].map(t => [name(t), t])).values()]; // a table may have moved to the first page
     const sum = name => now.tables.reduce((a, t) => a + (t[name] ?? 0), 0);
-    const busy = now.tables.filter(t => t.throttles > 0).length;
+    const busy = now.tables.filter(t => t.throttles > 0 || refusesNow(t, now.now)).length;
     tiles.replaceChildren(...[["Tables", `${now.tables.length}${now.next ? "+" : ""}`, ""], ["Read units", number(sum("read_units")), "a second"],
       ["Write units", number(sum("write_units")), "a second"], ["Throttles", number(sum("throttles")), "a second", sum("throttles") > 0],
       ["Tables that throttle", String(busy), "now", busy > 0]].map(([dt, dd, unit, alarm]) =>
