@@ -3,15 +3,19 @@
 Screenshots go to build/page.
 """
 import concurrent.futures
+import contextlib
 import json
 import math
+import re
 import subprocess
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from cassandra import ReadTimeout, WriteTimeout
+from cassandra import DriverException, ReadTimeout, WriteTimeout
+from cassandra.cluster import NoHostAvailable
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 from playwright.sync_api import expect, sync_playwright
@@ -405,6 +409,40 @@ def test_idle_tables_fold_into_one_line(many, browser):
         expect(fold).to_have_attribute("aria-expanded", "true")
         expect(tab.get_by_role("region", name="Tables").get_by_role("link")).to_have_count(100)
         assert page.barriers() == [] and page.said == []
+
+
+def test_a_refused_table_without_history_is_not_among_the_idle_ones(tmp_path, browser):
+    """40 tables, of which 16 have a history, are refused all the time."""
+    n = 40
+    capacity = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1, 'write_capacity_units': 1}}"
+    server = Server(tmp_path, "--admin-port", str(free_port()), "--ddl-delay", "none", "--limits", "enforce").start()
+    done = threading.Event()
+
+    def write(session):
+        while not done.is_set():
+            for i in range(n):
+                with contextlib.suppress(DriverException, NoHostAvailable):
+                    session.execute(SimpleStatement(f"INSERT INTO many.t{i:03} (k) VALUES (0)", retry_policy=FallthroughRetryPolicy()))
+
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "many")
+        for i in range(n):
+            session.execute(f"CREATE TABLE many.t{i:03} (k int PRIMARY KEY) {capacity}")
+        writer = threading.Thread(target=write, args=[session])
+        writer.start()
+        try:
+            eventually(lambda: all(t["throttled"] for t in tables_of(server)))
+            assert sum(not t["watched"] for t in tables_of(server)) >= n - 16
+            with Page(browser, server) as page:
+                tab = page.go("/")
+                shown = tab.get_by_role("region", name="Tables").locator("tbody td:nth-child(2)")
+                expect(shown.filter(has_text=re.compile(r"^now .*provisioned-write"))).not_to_have_count(0)
+                assert page.said == []
+        finally:
+            done.set()
+            writer.join()
+    server.stop()
 
 
 def test_the_overview_begins_with_what_is_refused_and_changes_in_place(server, browser):
