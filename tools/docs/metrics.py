@@ -6,7 +6,7 @@ usage: metrics.py [--check]     --check writes nothing, and fails when the page 
 import re
 import sys
 
-from rules import ROOT, rows, table
+from rules import ROOT, publish, rows, table
 
 PAGE = ROOT / "docs" / "metrics.md"
 
@@ -81,16 +81,7 @@ def page():
 
 
 def main():
-    text = page()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
-        return 0
-    same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-    if not same:
-        print(f"{PAGE.relative_to(ROOT)} differs from the tables: run tools/docs/metrics.py")
-    print(f"{1 if same else 0} passed, {0 if same else 1} failed")
-    return 0 if same else 1
+    return publish(PAGE, page(), "metrics.py")
 
 
 if __name__ == "__main__":

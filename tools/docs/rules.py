@@ -204,20 +204,24 @@ def page():
     return "\n".join(out), missing
 
 
+def publish(page, text, script, rows=1, problems=()):
+    """Writes a generated page; with --check, only compares it with the text. Prints rows as passed if it is up to date. Returns the exit code. problems: of the tables."""
+    if sys.argv[1:] != ["--check"]:
+        page.write_text(text, encoding="utf-8")
+        print(f"{page.relative_to(ROOT)} written", *problems, sep="; ")
+        return 0
+    stale = not page.exists() or page.read_text(encoding="utf-8") != text
+    if stale:
+        print(f"{page.relative_to(ROOT)} differs from the tables: run tools/docs/{script}")
+    print(*problems, sep="\n", end="\n" if problems else "")
+    failed = stale + len(problems)
+    print(f"{0 if stale else rows} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
     text, missing = page()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written; rules without a test: {', '.join(missing) or 'none'}")
-        return 0
-    stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
-    if stale:
-        print(f"{PAGE.relative_to(ROOT)} is not what the tables say: run tools/docs/rules.py")
-    for name in missing:
-        print(f"the rule {name} has no test")
-    failed = stale + len(missing)
-    print(f"{1 - stale} passed, {failed} failed")
-    return 1 if failed else 0
+    return publish(PAGE, text, "rules.py", problems=[f"the rule {name} has no test" for name in missing])
 
 
 if __name__ == "__main__":

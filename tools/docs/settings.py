@@ -5,9 +5,9 @@ usage: settings.py [--check]     --check writes nothing, and fails when the page
 """
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from rules import ROOT, publish
+
 PAGE = ROOT / "docs" / "settings.md"
 ROW = re.compile(r'^(?:GROUP\("(?P<group>[^"]*)"\)|OPTION\((?P<id>\w+), "(?P<flag>[^"]*)", "(?P<argument>[^"]*)", '
                  r'"(?P<default>[^"]*)", (?P<shown>COMMON|RARE),(?P<help>(?:\s*"(?:[^"\\]|\\.)*")+)\))$', re.M)
@@ -43,15 +43,7 @@ def page():
 
 def main():
     text, rows = page()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written: {rows} settings")
-        return 0
-    same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
-    if not same:
-        print(f"{PAGE.relative_to(ROOT)} differs from server/config.def: run tools/docs/settings.py")
-    print(f"{rows if same else 0} passed, {0 if same else 1} failed")
-    return 0 if same else 1
+    return publish(PAGE, text, "settings.py", rows)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ usage: table_settings.py [--check]     --check writes nothing, and fails when th
 import re
 import sys
 
-from rules import ROOT, table
+from rules import ROOT, publish, table
 
 PAGE = ROOT / "docs" / "table_settings.md"
 
@@ -105,16 +105,7 @@ def page():
 
 
 def main():
-    text = page()
-    if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(text, encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
-        return 0
-    stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
-    if stale:
-        print(f"{PAGE.relative_to(ROOT)} is not what the rows say: run tools/docs/table_settings.py")
-    print(f"{1 - stale} passed, {int(stale)} failed")
-    return int(stale)
+    return publish(PAGE, page(), "table_settings.py")
 
 
 if __name__ == "__main__":
