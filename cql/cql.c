@@ -377,7 +377,7 @@ enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
     outcome = apply ? apply(r) : outcome;
     bool changed = outcome != CQL_FAILED && r->answer.result.kind == RESULT_SCHEMA_CHANGE;
     if (UNLIKELY(changed) && cql_permit_creator(r)) return CQL_FAILED;
-    return UNLIKELY(outcome == CQL_FAILED) ? warn_of_wait(r) : outcome;
+    return UNLIKELY(outcome == CQL_FAILED && r->blocking) ? warn_of_wait(r) : outcome;
 }
 
 static enum cql_outcome run_once(struct cql_run *r) {
