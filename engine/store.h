@@ -184,7 +184,7 @@ struct store_ops {
      * view's newest cursor sees it; without it, any may have. */
     bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
     void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
-    /* Takes part in adding b->changes[b->n], which n does not include yet. */
+    /* The store's part of adding b->changes[b->n], which n does not include yet. */
     int (*batch_add)(struct eng_batch *b, struct err *e);
     /* The batch was written or dropped. */
     void (*batch_done)(struct eng_batch *b);

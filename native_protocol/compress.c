@@ -19,8 +19,8 @@ int np_block_decompress(struct slice block, size_t n, uint8_t *out) {
 }
 
 /* Writes at most room bytes to `to`. Returns the bytes written, or 0 if they do not fit. LZ4_compress_default
- * would clear its table of 16 KiB for each body, which costs more than a read of a row; a stream that
- * has been reset keeps the table, and its next block does not depend on those before it. */
+ * would clear its table of 16 KiB for each body, which takes longer than to compress a small one; a stream
+ * that has been reset keeps the table, and its next block does not depend on those before it. */
 static int lz4_compress(struct slice plain, uint8_t *to, size_t room) {
     static _Thread_local LZ4_stream_t stream;
     static _Thread_local bool is_valid; /* false at first, and after an error */

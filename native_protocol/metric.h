@@ -64,7 +64,7 @@ enum np_outcome np_outcome_of(const struct err *e);
 enum np_outcome np_outcome_of_error(enum err_code code);
 const char *np_outcome_name(enum np_outcome o);
 const char *np_kind_name(enum np_kind k);
-/* Counts n requests that took so long each. The loop's thread. */
+/* Counts n requests of took_us each. The loop's thread. */
 void np_metric_latency(struct np_metrics *m, enum np_kind kind, int64_t took_us, uint64_t n);
 /* Adds the counts of a kind to out. Any thread. */
 void np_metric_add_latencies(const struct np_metrics *m, enum np_kind kind, struct np_latencies *out);

@@ -9,7 +9,7 @@
 # CASSANDRA_* variables have no meaning for one server and are ignored.
 #
 # /docker-entrypoint-initdb.d/*.cql, *.cql.gz and *.sh run once, in the order of their names, on a new data directory. A server that only
-# this script can reach runs them, so a client that connects finds them done. Names of files in *.cql (SOURCE, COPY) are of that folder. CASSANDRA_USER and CASSANDRA_PASSWORD
+# this script can reach runs them, so a client that connects finds them done. Names of files in *.cql (SOURCE) are of that folder. CASSANDRA_USER and CASSANDRA_PASSWORD
 # (cassandra, cassandra) log in.
 set -euo pipefail
 
